@@ -13,67 +13,31 @@ const lineOf = (words: readonly string[]): string => {
 }
 
 /** Words of another program, as its users write them => the same in ours. A blank divides words, and `␣` is a blank. */
-const MEANT = [
-  '-v /a:/b => --rw /a:/b',
-  '-v /a:/b:ro => --ro /a:/b',
-  '-v /a:/b:z,ro => --ro /a:/b',
-  '-v/a:/b => --rw /a:/b',
-  '-v /data => --tmpfs /data',
-  '--volume .:/work => --rw .:/work',
-  '--volume=.:/work:ro => --ro .:/work',
-  '--mount type=bind,source=/a,target=/b => --rw /a:/b',
-  '--mount type=bind,src=/a,dst=/b,readonly => --ro /a:/b',
-  '--mount=type=tmpfs,destination=/b => --tmpfs /b',
-  '--bind /a /b => --rw /a:/b',
-  '--bind /a /a => --rw /a',
-  '--bind=/a,/b => --rw /a:/b',
-  '--bind-try /a /b => --rw /a:/b',
-  '--ro-bind /a /b => --ro /a:/b',
-  '--ro-bind-try /a /b => --ro /a:/b',
-  '--dev-bind /a /b => --rw /a:/b',
-  '--dev-bind-try /a /a => --rw /a',
-  '--dir /a => --tmpfs /a',
-  '--whitelist=/a => --rw /a',
-  '--read-write=/a => --rw /a',
-  '--read-only=/a => --ro /a',
-  '--private=/a => --rw /a:/home/sandbox',
-  '--allow-read => --ro .',
-  '--allow-read=/a,b => --ro /a --ro b',
-  '--allow-write => --rw .',
-  '--allow-write=/a => --rw /a',
-  '-e K=V => --env K=V',
-  '-e K => --env K',
-  '--setenv K V=W => --env K=V=W',
-  '--allow-env=A,B => --env A --env B',
-  '--allow-env => --env NAME',
-  '-w /a => --workdir /a',
-  '--cwd /a => --workdir /a',
-  '--chdir=/a => --workdir /a',
-  '-C /a => --workdir /a',
-  '-t => --tty',
-  '-it => --tty',
-  '-ti => --tty',
-  '--network none => --net none',
-  '--network=host => --net host',
-  '--network bridge => --net record',
-  '--unshare-net => --net none',
-  '--share-net => --net host',
-  '--allow-net => --net record',
-  '--allow-net=a.org,b.org:8080 => --allow-host a.org --allow-host b.org:8080',
-  '-p 8080:80 => --publish 8080:80',
-  '-p 127.0.0.1:8080:80/tcp => --publish 127.0.0.1:8080:80',
-  '-p8080 => --publish 8080',
-  '-m 512m => --memory 512m',
-  '-m1g => --memory 1g',
-  '--pids-limit 64 => --pids 64',
-  '--security-opt seccomp=unconfined => --seccomp off',
-  '--security-opt=seccomp:/a/b.json => --seccomp /a/b.json',
-  '--dry-run => --plan',
-  '-eK=a␣b => --env K=a␣b',
-].map(
-  (row) =>
-    row.split(' => ').map((side) => side.split(' ').map((word) => word.replaceAll('␣', ' '))) as [string[], string[]],
-)
+const MEANT = `
+  -v /a:/b => --rw /a:/b | -v /a:/b:ro => --ro /a:/b | -v /a:/b:z,ro => --ro /a:/b | -v/a:/b => --rw /a:/b
+  -v /data => --tmpfs /data | --volume .:/work => --rw .:/work | --volume=.:/work:ro => --ro .:/work
+  --mount type=bind,source=/a,target=/b => --rw /a:/b | --mount type=bind,src=/a,dst=/b,readonly => --ro /a:/b
+  --mount=type=tmpfs,destination=/b => --tmpfs /b | --bind /a /b => --rw /a:/b | --bind /a /a => --rw /a
+  --bind=/a,/b => --rw /a:/b | --bind-try /a /b => --rw /a:/b | --ro-bind /a /b => --ro /a:/b
+  --ro-bind-try /a /b => --ro /a:/b | --dev-bind /a /b => --rw /a:/b | --dev-bind-try /a /a => --rw /a
+  --dir /a => --tmpfs /a | --whitelist=/a => --rw /a | --read-write=/a => --rw /a | --read-only=/a => --ro /a
+  --private=/a => --rw /a:/home/sandbox | --allow-read => --ro . | --allow-read=/a,b => --ro /a --ro b
+  --allow-write => --rw . | --allow-write=/a => --rw /a | -e K=V => --env K=V | -e K => --env K
+  --setenv K V=W => --env K=V=W | --allow-env=A,B => --env A --env B | --allow-env => --env NAME
+  -w /a => --workdir /a | --cwd /a => --workdir /a | --chdir=/a => --workdir /a | -C /a => --workdir /a | -t => --tty
+  -it => --tty | -ti => --tty | --network none => --net none | --network=host => --net host
+  --network bridge => --net record | --unshare-net => --net none | --share-net => --net host
+  --allow-net => --net record | --allow-net=a.org,b.org:8080 => --allow-host a.org --allow-host b.org:8080
+  -p 8080:80 => --publish 8080:80 | -p 127.0.0.1:8080:80/tcp => --publish 127.0.0.1:8080:80 | -p8080 => --publish 8080
+  -m 512m => --memory 512m | -m1g => --memory 1g | --pids-limit 64 => --pids 64
+  --security-opt seccomp=unconfined => --seccomp off | --security-opt=seccomp:/a/b.json => --seccomp /a/b.json
+  --dry-run => --plan | -eK=a␣b => --env K=a␣b`
+  .trim()
+  .split(/ \| |\n {2}/)
+  .map(
+    (row) =>
+      row.split(' => ').map((side) => side.split(' ').map((word) => word.replaceAll('␣', ' '))) as [string[], string[]],
+  )
 
 /** Words that need none of ours, or that none of ours serves; the reason. */
 const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] = [

@@ -65,12 +65,7 @@ describeWith('userns', 'a live run', () => {
     ])('is listed with directory, user, age, profile and command when its output is %s', async (_, options) => {
       const before = Math.floor(Date.now() / 1000)
       const { cwd, listed } = await longRun(as, [
-        '--profile',
-        'strict',
-        '--timeout',
-        '5m',
-        '--ro',
-        '/etc/hosts',
+        ...'--profile strict --timeout 5m --ro /etc/hosts'.split(' '),
         ...options,
       ])
       expect(listed).toMatchObject({ directory: cwd, uid: uidOf(as), profile: 'strict', command: ['sleep', '300'] })

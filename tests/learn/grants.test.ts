@@ -3,13 +3,7 @@ import { type Grant, grantFor, withGrant } from '../../src/learn/grants.ts'
 import type { Denial } from '../../src/report/result.ts'
 
 const denied = (fix: string): Denial => ({
-  layer: 'mount',
-  operation: 'read',
-  target: '/x',
-  count: 1,
-  fix,
-  key: 'zones',
-  evidence: 'sandbox',
+  ...{ layer: 'mount', operation: 'read', target: '/x', count: 1, fix, key: 'zones', evidence: 'sandbox' },
 })
 const grant = (fix: string): Grant => grantFor(denied(fix), '/srv/app') as Grant
 

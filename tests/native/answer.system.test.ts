@@ -28,25 +28,9 @@ async function makePlace(): Promise<() => Promise<void>> {
 }
 
 const STATUS: LaunchStatus = {
-  cause: 'exit',
-  waitStatus: 0,
-  cancelledBy: 0,
-  errno: 0,
-  step: '',
-  path: '',
-  detail: '',
-  begunNs: 1_000_000_000,
-  startedNs: 1_013_016_499,
-  endedNs: 1_025_516_500,
-  cpuUs: 1_302,
-  peakMemory: 1_617_920,
-  peakPids: 2,
-  readBytes: -1,
-  writeBytes: -1,
-  oomKills: 0,
-  pidsRefused: -1,
-  throttledUs: -1,
-  killed: 0,
+  ...{ cause: 'exit', waitStatus: 0, cancelledBy: 0, errno: 0, step: '', path: '', detail: '' },
+  ...{ begunNs: 1_000_000_000, startedNs: 1_013_016_499, endedNs: 1_025_516_500, cpuUs: 1_302, peakMemory: 1_617_920 },
+  ...{ peakPids: 2, readBytes: -1, writeBytes: -1, oomKills: 0, pidsRefused: -1, throttledUs: -1, killed: 0 },
 }
 
 interface Case {

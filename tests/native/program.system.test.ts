@@ -69,26 +69,10 @@ describeWith('gcc', 'the client', () => {
   const SYSTEM = ['/usr/local/bin', '/usr/bin', '/bin']
   const within = (path: string): string => join(place.top, path)
 
+  const NAMES = `sh env no-such-program /bin/sh /usr/bin/env ./run run ./node ./env ./loop ./nowhere bin/tool .//bin/./tool
+    opt/tool bin/../run run/ bin .. x.wasm`
   test.each<[name: string, entries?: () => string[]]>([
-    ['sh'],
-    ['env'],
-    ['no-such-program'],
-    ['/bin/sh'],
-    ['/usr/bin/env'],
-    ['./run'],
-    ['run'],
-    ['./node'],
-    ['./env'],
-    ['./loop'],
-    ['./nowhere'],
-    ['bin/tool'],
-    ['.//bin/./tool'],
-    ['opt/tool'],
-    ['bin/../run'],
-    ['run/'],
-    ['bin'],
-    ['..'],
-    ['x.wasm'],
+    ...NAMES.split(/\s+/).map((name): [string] => [name]),
     ['tool', () => [within('zone/bin'), ...SYSTEM]],
     ['tool', () => [within('zone/opt'), ...SYSTEM]],
     ['tool', () => [within('closed'), within('plain')]],

@@ -74,47 +74,8 @@ function numbers(seed: number): (below: number) => number {
   }
 }
 
-const WORDS = [
-  'git',
-  'log',
-  'git',
-  'log',
-  '-x',
-  'a b',
-  '',
-  'if',
-  'exec',
-  'A=b',
-  'g\u0456t',
-  'git\u200b',
-  'ü',
-  'x;y',
-  '"',
-  '\\',
-  "'",
-]
-const PIECES = [
-  ...WORDS,
-  ' ',
-  ' ',
-  ' ',
-  '  ',
-  '\t',
-  '\n',
-  '"',
-  "'",
-  '\\',
-  '$x',
-  '`',
-  '|',
-  '&&',
-  '>',
-  '{',
-  '~',
-  '*',
-  '#',
-  '=',
-]
+const WORDS = [...'git|log|git|log|-x|a b||if|exec|A=b|g\u0456t|git\u200b|ü|x;y|"|\\'.split('|'), "'"]
+const PIECES = [...WORDS, ...' @ @ @  @\t@\n@"@\'@\\@$x@`@|@&&@>@{@~@*@#@='.split('@')]
 const DECISIONS: readonly Decision[] = ['run', 'ask', 'block']
 
 interface Chance {
@@ -223,52 +184,16 @@ describeWith('gcc', 'the client under a worker', () => {
     expect(await whoLetsRun(compiled(SHELL, approval, false), [script]), 'where it may not').toEqual([''])
   })
 
+  const LETS: LaunchRecord = ['default', 'run', 'default']
   test.each<readonly [string, LaunchRecord[], boolean]>([
     ['no rules at all: a plan under no worker', [], true],
     ['a rule without a default', [['rule', 'run', 'prefix', 0, 'rule']], false],
-    [
-      'a rule with fewer words than it says',
-      [
-        ['default', 'run', 'default'],
-        ['rule', 'block', 'prefix', 2, 'rule'],
-        ['token', 'x'],
-      ],
-      false,
-    ],
-    [
-      'a word of no rule',
-      [
-        ['default', 'run', 'default'],
-        ['token', 'x'],
-      ],
-      false,
-    ],
-    [
-      'a match that is none',
-      [
-        ['default', 'run', 'default'],
-        ['rule', 'block', 'suffix', 0, 'rule'],
-      ],
-      false,
-    ],
-    [
-      'a number that is none',
-      [
-        ['default', 'run', 'default'],
-        ['rule', 'block', 'prefix', '-1', 'rule'],
-      ],
-      false,
-    ],
+    ['a rule with fewer words than it says', [LETS, ['rule', 'block', 'prefix', 2, 'rule'], ['token', 'x']], false],
+    ['a word of no rule', [LETS, ['token', 'x']], false],
+    ['a match that is none', [LETS, ['rule', 'block', 'suffix', 0, 'rule']], false],
+    ['a number that is none', [LETS, ['rule', 'block', 'prefix', '-1', 'rule']], false],
     ['a decision that is none', [['default', 'maybe', 'default']], false],
-    [
-      'a default that lets run: the control',
-      [
-        ['default', 'run', 'default'],
-        ['rule', 'block', 'exact', 1, 'rule'],
-        ['token', 'x'],
-      ],
-      true,
-    ],
+    ['a default that lets run: the control', [LETS, ['rule', 'block', 'exact', 1, 'rule'], ['token', 'x']], true],
   ])('of %s', async (_, records, expected) => {
     expect(await letRun(records, [['git', 'log']])).toEqual([expected])
   })

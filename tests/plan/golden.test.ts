@@ -79,12 +79,8 @@ const CASES: Readonly<Record<string, World>> = {
     request: {
       command: ['npm', 'test'],
       path: [
-        '/home/ann/.nvm/versions/node/v20.20.0/bin',
-        '/home/ann/.cargo/bin',
-        '/home/ann/.config/tool/bin',
-        '/opt/go/bin',
-        '/home/ann/project/node_modules/.bin',
-        ...STANDARD,
+        ...['.nvm/versions/node/v20.20.0/bin', '.cargo/bin', '.config/tool/bin'].map((path) => `/home/ann/${path}`),
+        ...['/opt/go/bin', '/home/ann/project/node_modules/.bin', ...STANDARD],
       ],
     },
   },

@@ -40,8 +40,6 @@ describeWith(['userns'], 'a cache', () => {
       site.one,
       '--cache',
       'mine',
-      '--',
-      'sh',
       '-c',
       'mkdir /cache/mine/a && touch /cache/mine/a/b && chmod 0 /cache/mine/a',
     )
@@ -99,15 +97,7 @@ describeWith(['userns'], 'a cache', () => {
   test('of cargo leaves its settings and logins behind', async () => {
     const script = 'echo kept >.cargo/registry/file; echo lost >.cargo/config.toml'
     await run(site.one, '--cache', 'cargo', '--workdir', '/home/sandbox', '--', 'sh', '-c', script)
-    const { out } = await run(
-      site.one,
-      '--cache',
-      'cargo',
-      '--',
-      'sh',
-      '-c',
-      'cd; cat .cargo/registry/file .cargo/config.toml',
-    )
+    const { out } = await run(site.one, '--cache', 'cargo', '-c', 'cd; cat .cargo/registry/file .cargo/config.toml')
     expect(out).toBe('kept\n')
   })
 

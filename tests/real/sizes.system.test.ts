@@ -43,15 +43,10 @@ describeWith(['userns'], '/sys', () => {
     expect([status, out.trim().split('\n').toSorted(), err.match(/Read-only file system/g)]).toEqual([
       1,
       [
-        '/sys/devices/system/cpu/online',
-        '/sys/devices/system/cpu/possible',
-        '/sys/devices/system/cpu/present',
-        '/sys/fs/cgroup/cpu.max',
-        '/sys/fs/cgroup/memory.high',
-        '/sys/fs/cgroup/memory.max',
-        '/sys/fs/cgroup/memory/memory.limit_in_bytes',
-        '/sys/fs/cgroup/memory/memory.soft_limit_in_bytes',
-        '/sys/fs/cgroup/proc.cgroups',
+        ...['online', 'possible', 'present'].map((name) => `/sys/devices/system/cpu/${name}`),
+        ...'cpu.max memory.high memory.max memory/memory.limit_in_bytes memory/memory.soft_limit_in_bytes proc.cgroups'
+          .split(' ')
+          .map((name) => `/sys/fs/cgroup/${name}`),
       ],
       ['Read-only file system', 'Read-only file system'],
     ])

@@ -113,22 +113,8 @@ const NEEDS = {
   strace: () => lacksProgram('strace'),
   'network-clients': () =>
     lacksProgram(
-      ...[
-        'curl',
-        'wget',
-        'busybox',
-        'git',
-        'ssh',
-        'java',
-        'javac',
-        'go',
-        'rustc',
-        'gcc',
-        'musl-gcc',
-        'psql',
-        'redis-cli',
-      ],
-      ...['dig', 'nc', 'npm', 'chromium-headless-shell', 'openssl'],
+      ...'curl wget busybox git ssh java javac go rustc gcc musl-gcc psql redis-cli dig nc npm'.split(' '),
+      ...['chromium-headless-shell', 'openssl'],
     ),
   /** Debian's redis-server is this program under another name. */
   redis: () => lacksProgram('redis-check-rdb'),

@@ -53,15 +53,7 @@ const PROGRAMS = {
   'musl-gcc': 'musl-tools',
 }
 /** What the image is made of, for the key: a new version of any of them makes a new image. */
-const PACKAGES = [
-  'linux-image-cloud-amd64',
-  'systemd',
-  'dbus',
-  'bubblewrap',
-  'util-linux',
-  'libstdc++6',
-  'busybox-static',
-]
+const PACKAGES = 'linux-image-cloud-amd64 systemd dbus bubblewrap util-linux libstdc++6 busybox-static'.split(' ')
 const BUILDERS = ['build-image', 'extract-vmlinux.mjs', 'guest/initramfs-init']
 
 const print = (text) => process.stderr.write(`test-vm: ${text}\n`)
@@ -124,64 +116,30 @@ function tscKhz() {
 }
 
 function qemuArguments({ image, job, boot, log }) {
-  const words = [
-    'console=ttyS0',
-    'loglevel=4',
-    'tsc=reliable',
-    `tsc_early_khz=${tscKhz()}`,
-    'no_timer_check',
-    'mitigations=off',
-    'random.trust_cpu=on',
-    'panic=-1',
-    'systemd.wants=job.service',
-    'systemd.show_status=no',
-    `vm.boot=${boot}`,
-  ]
+  const words = `console=ttyS0 loglevel=4 tsc=reliable tsc_early_khz=${tscKhz()} no_timer_check mitigations=off random.trust_cpu=on \
+panic=-1 systemd.wants=job.service systemd.show_status=no vm.boot=${boot}`
   const port = (name, number) => [
     '-chardev',
     `file,id=${name},path=${join(log, name)}`,
     '-device',
     `virtserialport,chardev=${name},nr=${number}`,
   ]
+  const drive = (name, options) => [
+    '-drive',
+    `id=${name},if=none,format=raw,${options}`,
+    '-device',
+    `virtio-blk-device,drive=${name}`,
+  ]
   return [
-    '-M',
-    'microvm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=on',
-    '-accel',
-    'tcg,thread=multi',
-    '-cpu',
-    'max',
-    '-smp',
-    '2',
-    '-m',
-    '1024',
-    '-nodefaults',
-    '-no-user-config',
-    '-no-reboot',
-    '-display',
-    'none',
-    '-chardev',
-    `file,id=console,path=${join(log, 'console')}`,
-    '-serial',
-    'chardev:console',
-    '-kernel',
-    join(image, 'vmlinux'),
-    '-initrd',
-    join(image, 'initramfs'),
-    '-append',
-    words.join(' '),
-    '-drive',
-    `id=root,if=none,format=raw,snapshot=on,file=${join(image, 'root.ext4')}`,
-    '-device',
-    'virtio-blk-device,drive=root',
-    '-drive',
-    `id=job,if=none,format=raw,readonly=on,file=${job}`,
-    '-device',
-    'virtio-blk-device,drive=job',
-    '-device',
-    'virtio-serial-device',
-    ...port('stdout', 1),
-    ...port('stderr', 2),
-    ...port('status', 3),
+    ...'-M microvm,acpi=on,pit=on,pic=on,rtc=on,isa-serial=on -accel tcg,thread=multi -cpu max -smp 2 -m 1024'.split(
+      ' ',
+    ),
+    ...'-nodefaults -no-user-config -no-reboot -display none -serial chardev:console'.split(' '),
+    ...['-chardev', `file,id=console,path=${join(log, 'console')}`],
+    ...['-kernel', join(image, 'vmlinux'), '-initrd', join(image, 'initramfs'), '-append', words],
+    ...drive('root', `snapshot=on,file=${join(image, 'root.ext4')}`),
+    ...drive('job', `readonly=on,file=${job}`),
+    ...['-device', 'virtio-serial-device', ...port('stdout', 1), ...port('stderr', 2), ...port('status', 3)],
   ]
 }
 

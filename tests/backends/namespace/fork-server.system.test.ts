@@ -84,15 +84,7 @@ describeWith(['bwrap', 'userns'], 'a fork server', () => {
 /** Waits between making its socket and looking where the name leads, until `meanwhile` has been done. @returns whether it says that it is ready */
 async function isReady(meanwhile: (socket: string) => Promise<void>): Promise<boolean> {
   const directory = await temporaryDirectory()
-  const slow = [
-    '-qq',
-    '-o',
-    '/dev/null',
-    '-e',
-    'trace=?open,openat',
-    '-e',
-    'inject=?open,openat:delay_enter=500ms:when=1',
-  ]
+  const slow = '-qq -o /dev/null -e trace=?open,openat -e inject=?open,openat:delay_enter=500ms:when=1'.split(' ')
   const words = [...slow, join(ROOT, 'bin/launch'), '--fork-server', directory]
   const server = spawn('strace', words, { stdio: ['ignore', 'ignore', 'inherit', 'ignore', 'pipe'] })
   const ended = once(server, 'exit').then(() => false)

@@ -22,15 +22,7 @@ function call({ caller, as = [], expect }) {
 }
 
 const user = (id, home, variables = []) => [
-  'setpriv',
-  '--reuid',
-  `${id}`,
-  '--regid',
-  `${id}`,
-  '--clear-groups',
-  '--inh-caps=-all',
-  'env',
-  `HOME=${home}`,
+  ...`setpriv --reuid ${id} --regid ${id} --clear-groups --inh-caps=-all env HOME=${home}`.split(' '),
   ...variables,
 ]
 /** Starts what follows in a cgroup. */
@@ -58,14 +50,8 @@ function checkForbidden(setting) {
   const cache = mkdtempSync('/tmp/cache-')
   chownSync(cache, 1000, 1000)
   writeFileSync(file, '0')
-  const [program, ...words] = [
-    ...user(1000, '/tmp', [`XDG_CACHE_HOME=${cache}`]),
-    '/job/bin/llm-do',
-    'exec',
-    '--',
-    'echo',
-    'ran',
-  ]
+  const as = user(1000, '/tmp', [`XDG_CACHE_HOME=${cache}`])
+  const [program, ...words] = [...as, ...'/job/bin/llm-do exec -- echo ran'.split(' ')]
   const { status, stdout, stderr } = spawnSync(program, words, { cwd: '/tmp', encoding: 'utf8' })
   writeFileSync(file, before)
   const name = setting.replaceAll('/', '.')
