@@ -49,7 +49,7 @@ static int try_aside(int zone, const char *path, const char *run, char aside[NAM
 
 /* 1 = it is gone: its maker removed it again. */
 static int set_aside(int zone, const char *path, const char *run, char aside[NAME_MAX + 1]) {
-  struct unlocked unlocked = {.count = 0};
+  struct unlocked unlocked = {0};
   int done = try_aside(zone, path, run, aside);
   if (done < 0 && errno == EACCES && unlock_way(&unlocked, zone, path, 0700)) done = try_aside(zone, path, run, aside);
   int error = errno;
@@ -57,60 +57,73 @@ static int set_aside(int zone, const char *path, const char *run, char aside[NAM
   return done == 0 ? 0 : error == ENOENT || error == ENOTDIR ? 1 : -1;
 }
 
+static struct guard_attempt *add_attempt(struct guard *guard, const struct guard_zone *zone, const char *path) {
+  static struct guard_attempt more; /* than are kept */
+  struct guard_attempt *attempt = guard->attempts < GUARD_ATTEMPTS_MAX ? &guard->attempt[guard->attempts] : &more;
+  *attempt = (struct guard_attempt){0};
+  guard_host_path(zone, path, attempt->path, sizeof attempt->path);
+  guard->attempts++;
+  return attempt;
+}
+
 static void on_attempt(struct guard *guard, const struct guard_zone *zone, const char *path, const char *run) {
   char aside[NAME_MAX + 1] = "";
-  int done = run ? set_aside(zone->fd, path, run, aside) : -1;
+  int done = set_aside(zone->fd, path, run, aside);
   if (done > 0) return;
-  if (guard->attempts < GUARD_ATTEMPTS_MAX) {
-    struct guard_attempt *attempt = &guard->attempt[guard->attempts];
-    guard_host_path(zone, path, attempt->path, sizeof attempt->path);
-    copy_text(attempt->aside, sizeof attempt->aside, done == 0 ? aside : "");
-  }
-  guard->attempts++;
+  copy_text(add_attempt(guard, zone, path)->aside, sizeof guard->attempt->aside, done == 0 ? aside : "");
 }
 
-static enum lookup lookup_unlocked(const struct guard_zone *zone, const char *path, char *at) {
-  struct unlocked unlocked = {.count = 0};
-  struct stat status;
-  enum lookup lookup = guard_lookup(zone->fd, path, at, &status);
-  if (lookup == LOOKUP_FAILED && errno == EACCES && unlock_way(&unlocked, zone->fd, path, 0100)) lookup = guard_lookup(zone->fd, path, at, &status);
-  unlock_end(&unlocked);
-  return lookup;
-}
+static void on_unseen(struct guard *guard, const struct guard_zone *zone, const char *path) { add_attempt(guard, zone, path)->is_unseen = 1; }
 
-static void sweep_names(struct guard *guard, const struct guard_zone *zone, const char *run) {
+static void sweep_name(struct guard *guard, const struct guard_zone *zone, const char *path, const char *run) {
   char at[PATH_MAX];
-  for (size_t i = 0; i < zone->names; i++) {
-    enum lookup lookup = lookup_unlocked(zone, zone->name[i].path, at);
-    if (lookup == LOOKUP_FOUND || lookup == LOOKUP_LINK) on_attempt(guard, zone, at, run);
-    /* A command that cannot enter another user's directory cannot have made anything in it. */
-    if (lookup == LOOKUP_FAILED && errno != EACCES) on_attempt(guard, zone, zone->name[i].path, NULL);
+  switch (guard_look_at_name(zone, path, at)) {
+    case LOOK_FOUND:
+    case LOOK_LINK: return on_attempt(guard, zone, at, run);
+    case LOOK_FAILED: return on_unseen(guard, zone, path);
+    case LOOK_MISSING:
+    case LOOK_CLOSED: return;
   }
 }
 
 /* Without its HEAD nothing is a repository, and the directory stays where it is: it may be the zone's root. */
 static void sweep_find(struct guard *guard, const struct guard_zone *zone, const struct find *find, const char *run) {
   char head[PATH_MAX];
-  if (find->kind == FIND_TOO_DEEP) return on_attempt(guard, zone, find->path, NULL);
-  if (find->kind == FIND_GIT) return on_attempt(guard, zone, find->path, run);
+  if (find->kind == FIND_TOO_DEEP) return on_unseen(guard, zone, find->path);
+  if (find->kind == FIND_NAMED) return on_attempt(guard, zone, find->path, run);
   int length = snprintf(head, sizeof head, "%s%sHEAD", find->path, find->path[0] ? "/" : "");
-  on_attempt(guard, zone, head, (size_t)length < sizeof head ? run : NULL);
+  if ((size_t)length >= sizeof head) return on_unseen(guard, zone, find->path);
+  on_attempt(guard, zone, head, run);
 }
 
 static void sweep_repositories(struct guard *guard, const struct guard_zone *zone, const char *run) {
-  struct walk walk;
+  struct walk walk = {.zone = zone->fd, .for_git = 1};
   if (!zone->has_git) return;
-  if (guard_walk(zone, 0, &walk) < 0) on_attempt(guard, zone, walk.failed ? walk.failed : "", NULL);
+  int done = walk_zone(&walk);
   for (size_t i = 0; i < walk.count; i++)
-    if (!guard_knows(zone, &walk.find[i])) sweep_find(guard, zone, &walk.find[i], run);
+    if (guard_is_new(zone, &walk.find[i])) sweep_find(guard, zone, &walk.find[i], run);
+  if (done < 0) on_unseen(guard, zone, walk.at);
   walk_free(&walk);
 }
 
-/* It was seen, and its maker removed it before the end. */
-static void on_gone(struct guard *guard) {
-  struct guard_attempt *attempt = &guard->attempt[guard->attempts++];
-  copy_text(attempt->path, sizeof attempt->path, guard->seen);
-  attempt->is_gone = 1;
+/* A repository without a name of its own is gone with its HEAD. */
+static enum look look_at_seen(const struct guard *guard, char *at) {
+  struct stat status;
+  char head[PATH_MAX];
+  enum look look = look_at(guard->seen_zone->fd, guard->seen_path, at, &status);
+  const char *slash = strrchr(guard->seen_path, '/');
+  if (look != LOOK_FOUND || !S_ISDIR(status.st_mode) || repository_system(slash ? slash + 1 : guard->seen_path)) return look;
+  if ((size_t)snprintf(head, sizeof head, "%s%sHEAD", guard->seen_path, guard->seen_path[0] ? "/" : "") >= sizeof head) return LOOK_FAILED;
+  return look_at(guard->seen_zone->fd, head, at, &status);
+}
+
+/* It was seen, and the sweep has not found it. */
+static void on_seen(struct guard *guard) {
+  char at[PATH_MAX];
+  enum look look = look_at_seen(guard, at);
+  struct guard_attempt *attempt = add_attempt(guard, guard->seen_zone, guard->seen_path);
+  attempt->is_gone = look == LOOK_MISSING;
+  attempt->is_unseen = look == LOOK_FAILED || look == LOOK_CLOSED;
 }
 
 unsigned guard_sweep(struct guard *guard, const char *run) {
@@ -118,8 +131,8 @@ unsigned guard_sweep(struct guard *guard, const char *run) {
     const struct guard_zone *zone = &guard->zone[i];
     if (zone->fd < 0) continue;
     sweep_repositories(guard, zone, run); /* first: a directory that names have moved would be found again */
-    sweep_names(guard, zone, run);
+    for (size_t name = 0; name < zone->names; name++) sweep_name(guard, zone, zone->name[name].path, run);
   }
-  if (guard->attempts == 0 && guard->seen[0]) on_gone(guard);
+  if (guard->attempts == 0 && guard->seen_zone) on_seen(guard);
   return guard->attempts;
 }

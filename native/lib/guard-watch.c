@@ -99,32 +99,46 @@ void guard_watch(struct guard *guard, uint64_t now_ns) {
 /* ---- looks ---- */
 
 static int note(struct guard *guard, const struct guard_zone *zone, const char *path) {
-  if (!guard->seen[0]) guard_host_path(zone, path, guard->seen, sizeof guard->seen);
+  if (guard->seen_zone) return 1;
+  guard->seen_zone = zone;
+  copy_text(guard->seen_path, sizeof guard->seen_path, path);
+  guard_host_path(zone, path, guard->seen, sizeof guard->seen);
   return 1;
 }
 
 static int is_there(struct guard *guard, const struct guard_zone *zone, const char *path) {
   char at[PATH_MAX];
-  struct stat status;
-  enum lookup lookup = guard_lookup(zone->fd, path, at, &status);
-  return (lookup == LOOKUP_FOUND || lookup == LOOKUP_LINK) && note(guard, zone, at);
+  enum look look = guard_look_at_name(zone, path, at);
+  return (look == LOOK_FOUND || look == LOOK_LINK) && note(guard, zone, at); /* what fails now fails in the sweep */
 }
 
-static int has_new_git(struct guard *guard, const struct guard_watch *watch) {
+static int is_known(const struct guard_zone *zone, const char *path) {
+  for (size_t i = 0; i < zone->repositories; i++)
+    if (strcmp(zone->repository[i].path, path) == 0) return 1;
+  return 0;
+}
+
+static int has_new_entry(struct guard *guard, const struct guard_watch *watch, const char *system) {
   const struct guard_zone *zone = &guard->zone[watch->zone];
   char path[PATH_MAX];
-  if (!watch->in_tree || (size_t)snprintf(path, sizeof path, "%s%s.git", watch->path, watch->path[0] ? "/" : "") >= sizeof path) return 0;
-  for (size_t i = 0; i < zone->repositories; i++)
-    if (strcmp(zone->repository[i].path, path) == 0) return 0;
-  return is_there(guard, zone, path);
+  if (!guard_has(zone, system)) return 0;
+  if ((size_t)snprintf(path, sizeof path, "%s%s%s", watch->path, watch->path[0] ? "/" : "", system) >= sizeof path) return 0;
+  return !is_known(zone, path) && is_there(guard, zone, path);
 }
 
 static int has_become_bare(struct guard *guard, const struct guard_watch *watch) {
   const struct guard_zone *zone = &guard->zone[watch->zone];
-  if (!watch->in_tree) return 0;
-  for (size_t i = 0; i < zone->repositories; i++)
-    if (zone->repository[i].kind == FIND_BARE && strcmp(zone->repository[i].path, watch->path) == 0) return 0;
-  return walk_is_bare(zone->fd, watch->path) > 0 && note(guard, zone, watch->path);
+  if (!guard_has(zone, REPOSITORY_SYSTEM[0].name) || is_known(zone, watch->path)) return 0;
+  int directory = sys_openat2(zone->fd, watch->path[0] ? watch->path : ".", O_PATH | O_DIRECTORY, BENEATH);
+  int parts = directory < 0 ? -1 : repository_parts_in(directory);
+  if (directory >= 0) close(directory);
+  return parts > 0 && repository_is((unsigned)parts) && note(guard, zone, watch->path);
+}
+
+static int has_new_repository_at(struct guard *guard, const struct guard_watch *watch) {
+  for (int i = 0; i < REPOSITORY_SYSTEMS; i++)
+    if (watch->in_tree && has_new_entry(guard, watch, REPOSITORY_SYSTEM[i].name)) return 1;
+  return watch->in_tree && has_become_bare(guard, watch);
 }
 
 /* Everything that is watched, once. */
@@ -133,7 +147,7 @@ static int look_at_all(struct guard *guard) {
     for (size_t i = 0; i < guard->zone[zone].names; i++)
       if (is_there(guard, &guard->zone[zone], guard->zone[zone].name[i].path)) return 1;
   for (size_t i = 0; i < guard->watches; i++)
-    if (has_new_git(guard, &guard->watch[i]) || has_become_bare(guard, &guard->watch[i])) return 1;
+    if (has_new_repository_at(guard, &guard->watch[i])) return 1;
   return 0;
 }
 
@@ -152,15 +166,10 @@ static int is_step_of(const char *path, const char *word) {
   return 0;
 }
 
-static int concerns_git(const char *name) {
-  static const char *const NAMES[] = {".git", "HEAD", "objects", "refs", "commondir"};
-  for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-    if (strcmp(NAMES[i], name) == 0) return 1;
-  return 0;
-}
+static int concerns_repositories(const char *name) { return repository_system(name) || repository_part(name); }
 
 static int is_interesting(const struct guard_zone *zone, const char *name) {
-  if (zone->has_git && concerns_git(name)) return 1;
+  if (zone->has_git && concerns_repositories(name)) return 1;
   for (size_t i = 0; i < zone->names; i++)
     if (is_step_of(zone->name[i].path, name)) return 1;
   return 0;
@@ -248,7 +257,7 @@ static int begin_next_walk(struct guard *guard) {
 static int has_new_repository(struct guard *guard) {
   const struct guard_zone *zone = &guard->zone[guard->walked];
   for (size_t i = 0; i < guard->walk.count; i++)
-    if (!guard_knows(zone, &guard->walk.find[i])) return note(guard, zone, guard->walk.find[i].path);
+    if (guard_is_new(zone, &guard->walk.find[i])) return note(guard, zone, guard->walk.find[i].path);
   return 0;
 }
 

@@ -13,14 +13,6 @@
 
 #define NO_LINKS (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
 
-/* What git runs, obeys or is led by, in each git directory. */
-static const char *const CLOSED_IN_GIT[] = {
-    "config", "config.worktree", "commondir", "gitdir", "hooks", "info/attributes", "objects/info/alternates",
-    "objects/info/http-alternates",
-};
-/* Directories of whole git directories: none is added, and each of them is one. */
-static const char *const KEPT_IN_GIT[] = {"modules", "worktrees"};
-
 void guard_host_path(const struct guard_zone *zone, const char *path, char *to, size_t room) {
   copy_text(to, room, zone->source);
   size_t used = strlen(to);
@@ -33,32 +25,16 @@ static int mark_unprotected(struct guard *guard, const struct guard_zone *zone, 
   return -1;
 }
 
-/* ---- one path ---- */
-
-/* The first link on the way to `path`, in `at`. */
-static enum lookup find_link(int zone, const char *path, char *at, struct stat *status) {
-  for (size_t length = 1; length < PATH_MAX; length++) {
-    if (path[length] && path[length] != '/') continue;
-    memcpy(at, path, length);
-    at[length] = 0;
-    int fd = sys_openat2(zone, at, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
-    int done = fd < 0 ? -1 : fstat(fd, status);
-    if (fd >= 0) close(fd);
-    if (done < 0) break;
-    if (S_ISLNK(status->st_mode)) return LOOKUP_LINK;
-    if (!path[length]) return LOOKUP_FOUND;
-  }
-  return errno == ENOENT || errno == ENOTDIR ? LOOKUP_MISSING : LOOKUP_FAILED;
+static const char *last_word(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
 }
 
-enum lookup guard_lookup(int zone, const char *path, char *at, struct stat *status) {
-  copy_text(at, PATH_MAX, path);
-  int fd = sys_openat2(zone, path, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
-  if (fd < 0 && errno == ELOOP) return find_link(zone, path, at, status);
-  if (fd < 0) return errno == ENOENT || errno == ENOTDIR ? LOOKUP_MISSING : LOOKUP_FAILED;
-  int done = fstat(fd, status);
-  close(fd);
-  return done < 0 ? LOOKUP_FAILED : S_ISLNK(status->st_mode) ? LOOKUP_LINK : LOOKUP_FOUND;
+enum look guard_look_at_name(const struct guard_zone *zone, const char *path, char *at) {
+  struct stat status;
+  enum look look = look_at(zone->fd, path, at, &status);
+  const struct repository_system *system = look == LOOK_FOUND ? repository_system(last_word(path)) : NULL;
+  return system && !repository_uses(system, &status) ? LOOK_MISSING : look;
 }
 
 /* ---- what is to be done about each path ---- */
@@ -80,20 +56,22 @@ static int add_name(struct guard_zone *zone, const char *path) {
   return 0;
 }
 
-/* Covers what is there, and watches what is not. A user that may not look for it may not make it either, inside or outside. */
+/* Covers what is there, and watches what is not. */
 static int close_path(struct guard *guard, struct guard_zone *zone, const char *path) {
   char at[PATH_MAX];
   struct stat status;
-  switch (guard_lookup(zone->fd, path, at, &status)) {
-    case LOOKUP_FOUND: return add_cover(zone, path, &status, 0) < 0 ? mark_unprotected(guard, zone, path) : 1;
-    case LOOKUP_MISSING: return add_name(zone, path) < 0 ? mark_unprotected(guard, zone, path) : 0;
-    case LOOKUP_LINK: return errno = ELOOP, mark_unprotected(guard, zone, at);
-    case LOOKUP_FAILED: return errno == EACCES ? 0 : mark_unprotected(guard, zone, path);
+  if (!path) return mark_unprotected(guard, zone, "");
+  switch (look_at(zone->fd, path, at, &status)) {
+    case LOOK_FOUND: return add_cover(zone, path, &status, 0) < 0 ? mark_unprotected(guard, zone, path) : 1;
+    case LOOK_MISSING: return add_name(zone, path) < 0 ? mark_unprotected(guard, zone, path) : 0;
+    case LOOK_LINK: return errno = ELOOP, mark_unprotected(guard, zone, at);
+    case LOOK_CLOSED: return 0;
+    case LOOK_FAILED: return mark_unprotected(guard, zone, path);
   }
   return -1;
 }
 
-/* ---- git directories ---- */
+/* ---- repositories ---- */
 
 static int is_open(const struct guard_zone *zone, const char *name) {
   size_t length = strlen(name);
@@ -103,6 +81,13 @@ static int is_open(const struct guard_zone *zone, const char *name) {
     at += word + (at[word] == ' ');
   }
   return 0;
+}
+
+int guard_has(const struct guard_zone *zone, const char *system) { return zone->has_git && !is_open(zone, system); }
+
+static const struct repository_system *system_of(const struct find *find) {
+  const struct repository_system *system = find->kind == FIND_NAMED ? repository_system(last_word(find->path)) : NULL;
+  return system ? system : &REPOSITORY_SYSTEM[0]; /* any name is git's alone */
 }
 
 static int cover_kept(struct guard *guard, struct guard_zone *zone, const struct walk *walk, int owner, const char *directory) {
@@ -122,17 +107,30 @@ static int cover_kept(struct guard *guard, struct guard_zone *zone, const struct
 static int is_kept(const struct guard_zone *zone, const struct walk *walk, const struct find *find) {
   if (find->kind != FIND_KEPT) return 0;
   size_t length = strlen(walk->find[find->owner].path);
-  return !is_open(zone, KEPT_IN_GIT[find->path[length + (length > 0)] != KEPT_IN_GIT[0][0]]);
+  for (const char *const *name = REPOSITORY_SYSTEM[0].kept; *name; name++)
+    if (strncmp(find->path + length + (length > 0), *name, strlen(*name)) == 0) return !is_open(zone, *name);
+  return 0;
+}
+
+/* It may be missing, and then it is watched. */
+static int pin(struct guard *guard, struct guard_zone *zone, const char *path) {
+  int done = close_path(guard, zone, path);
+  if (done > 0) zone->cover[zone->covers - 1].writable = S_ISDIR(zone->cover[zone->covers - 1].type);
+  return done;
 }
 
 /* Of the find at `index`, which is a directory. */
-static int close_git_directory(struct guard *guard, struct guard_zone *zone, const struct walk *walk, int index) {
+static int close_directory(struct guard *guard, struct guard_zone *zone, const struct walk *walk, int index) {
   const char *directory = walk->find[index].path;
-  for (size_t i = 0; i < sizeof CLOSED_IN_GIT / sizeof *CLOSED_IN_GIT; i++)
-    if (!is_open(zone, CLOSED_IN_GIT[i]) && close_path(guard, zone, arena_join(&guard->arena, directory, CLOSED_IN_GIT[i])) < 0) return -1;
-  for (size_t i = 0; i < sizeof KEPT_IN_GIT / sizeof *KEPT_IN_GIT; i++) {
-    char *path = arena_join(&guard->arena, directory, KEPT_IN_GIT[i]);
-    int done = is_open(zone, KEPT_IN_GIT[i]) ? 0 : path ? close_path(guard, zone, path) : -1;
+  const struct repository_system *system = system_of(&walk->find[index]);
+  for (const char *const *name = system->pinned; *name; name++)
+    if (pin(guard, zone, arena_join(&guard->arena, directory, *name)) < 0) return -1;
+  for (const char *const *name = system->closed; *name; name++)
+    if (!is_open(zone, *name) && close_path(guard, zone, arena_join(&guard->arena, directory, *name)) < 0) return -1;
+  for (const char *const *name = system->kept; *name; name++) {
+    if (is_open(zone, *name)) continue;
+    char *path = arena_join(&guard->arena, directory, *name);
+    int done = close_path(guard, zone, path);
     if (done > 0) done = cover_kept(guard, zone, walk, index, path);
     if (done < 0) return -1;
   }
@@ -147,15 +145,16 @@ static int add_repository(struct guard *guard, struct guard_zone *zone, const st
   return 0;
 }
 
-static int close_git(struct guard *guard, struct guard_zone *zone, struct walk *walk, int index) {
+static int close_repository(struct guard *guard, struct guard_zone *zone, struct walk *walk, int index) {
   struct find *find = &walk->find[index];
+  if (!guard_has(zone, system_of(find)->name)) return 0;
   struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
   find->path = arena_copy(&guard->arena, find->path, strlen(find->path));
   if (add_repository(guard, zone, find, find->path) < 0) return -1;
   if (S_ISLNK(find->type)) return errno = ELOOP, mark_unprotected(guard, zone, find->path);
-  /* A `.git` file points to another git directory; a directory is kept where it is, its parts are closed one by one. */
+  /* A file `.git` points to another git directory; a directory is kept where it is, its parts are closed one by one. */
   if (!is_kept(zone, walk, find) && find->path[0] && add_cover(zone, find->path, &status, S_ISDIR(find->type)) < 0) return mark_unprotected(guard, zone, find->path);
-  return S_ISDIR(find->type) ? close_git_directory(guard, zone, walk, index) : 0;
+  return S_ISDIR(find->type) ? close_directory(guard, zone, walk, index) : 0;
 }
 
 /* ---- single files ---- */
@@ -197,15 +196,10 @@ static int open_zone(struct guard *guard, struct guard_zone *zone, const struct 
   return is_safe ? 0 : (errno = EPERM, mark_unprotected(guard, zone, ""));
 }
 
-int guard_walk(const struct guard_zone *zone, int for_set_id, struct walk *walk) {
-  *walk = (struct walk){.zone = zone->fd, .for_git = zone->has_git, .for_set_id = for_set_id};
-  return walk->for_git || walk->for_set_id ? walk_zone(walk) : 0;
-}
-
 static int close_finds(struct guard *guard, struct guard_zone *zone, struct walk *walk) {
   for (size_t i = 0; i < walk->count; i++) {
     enum find_kind kind = walk->find[i].kind;
-    int done = kind == FIND_GIT || kind == FIND_BARE || kind == FIND_KEPT ? close_git(guard, zone, walk, (int)i)
+    int done = kind == FIND_NAMED || kind == FIND_BARE || kind == FIND_KEPT ? close_repository(guard, zone, walk, (int)i)
                : kind == FIND_SET_ID                                      ? close_file(guard, zone, &walk->find[i])
                                                                           : (errno = ENAMETOOLONG, mark_unprotected(guard, zone, ""));
     if (done < 0) return -1;
@@ -213,23 +207,31 @@ static int close_finds(struct guard *guard, struct guard_zone *zone, struct walk
   return 0;
 }
 
-static int knows_path(const struct guard_zone *zone, const char *path) {
-  for (size_t i = 0; i < zone->repositories; i++)
-    if (strcmp(zone->repository[i].path, path) == 0) return 1;
+/* At the root they are made most often, and a name is watched. */
+static int watch_root(struct guard *guard, struct guard_zone *zone) {
+  char at[PATH_MAX];
+  struct stat status;
+  for (int i = 0; i < REPOSITORY_SYSTEMS; i++) {
+    const struct repository_system *system = &REPOSITORY_SYSTEM[i];
+    if (!guard_has(zone, system->name)) continue;
+    enum look look = look_at(zone->fd, system->name, at, &status);
+    if (look == LOOK_FAILED || (look == LOOK_MISSING && add_name(zone, system->name) < 0)) return mark_unprotected(guard, zone, system->name);
+  }
   return 0;
 }
 
+/* A walk that has found too much names the zone: what it was at by then is where it is by chance. */
+static int mark_unwalked(struct guard *guard, const struct guard_zone *zone, const struct walk *walk) {
+  return mark_unprotected(guard, zone, errno == E2BIG ? "" : walk->at);
+}
+
 static int look_through(struct guard *guard, struct guard_zone *zone) {
-  struct walk walk;
-  int done = guard_walk(zone, geteuid() == 0, &walk);
-  if (done < 0) mark_unprotected(guard, zone, walk.failed ? walk.failed : "");
-  else done = close_finds(guard, zone, &walk);
+  struct walk walk = {.zone = zone->fd, .for_git = zone->has_git, .for_empty = 1, .for_set_id = geteuid() == 0, .entries_max = WALK_ENTRIES_MAX};
+  int done = !walk.for_git && !walk.for_set_id ? 0 : walk_zone(&walk) < 0 ? mark_unwalked(guard, zone, &walk) : close_finds(guard, zone, &walk);
   int error = errno;
   walk_free(&walk);
   errno = error;
-  /* At the root it is made most often, and a name is watched. */
-  if (done == 0 && zone->has_git && !knows_path(zone, ".git")) done = add_name(zone, ".git");
-  return done;
+  return done < 0 ? -1 : watch_root(guard, zone);
 }
 
 /* ---- hard links ---- */
@@ -251,7 +253,7 @@ static int add_link(struct links *links, dev_t dev, ino_t ino) {
 }
 
 static int add_links_below(struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
-  struct walk walk = {.zone = zone->fd, .start = cover->path, .for_linked = 1};
+  struct walk walk = {.zone = zone->fd, .start = cover->path, .for_linked = 1, .entries_max = WALK_ENTRIES_MAX};
   int done = walk_zone(&walk);
   for (size_t i = 0; done == 0 && i < walk.count; i++)
     if (walk.find[i].kind == FIND_TWIN) done = add_link(links, walk.find[i].identity.dev, walk.find[i].identity.ino);
@@ -266,7 +268,10 @@ static int find_links_of(struct links *links, const struct guard_zone *zone, con
   struct stat status;
   if (cover->writable) return 0;
   if (S_ISDIR(cover->type)) return add_links_below(links, zone, cover);
-  if (!S_ISREG(cover->type) || guard_lookup(zone->fd, cover->path, at, &status) != LOOKUP_FOUND || status.st_nlink < 2) return 0;
+  if (!S_ISREG(cover->type)) return 0;
+  enum look look = look_at(zone->fd, cover->path, at, &status);
+  if (look == LOOK_FAILED) return -1;
+  if (look != LOOK_FOUND || status.st_nlink < 2) return 0; /* exchanged meanwhile: the stager compares what it covers */
   return add_link(links, status.st_dev, status.st_ino);
 }
 
@@ -284,9 +289,9 @@ static int is_covered(const struct guard_zone *zone, const char *path) {
 }
 
 static int cover_links(struct guard *guard, struct guard_zone *zone, const struct links *links) {
-  struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count};
+  struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count, .entries_max = WALK_ENTRIES_MAX};
   int done = walk_zone(&walk);
-  if (done < 0) mark_unprotected(guard, zone, walk.failed ? walk.failed : "");
+  if (done < 0) mark_unwalked(guard, zone, &walk);
   for (size_t i = 0; done == 0 && i < walk.count; i++)
     if (walk.find[i].kind == FIND_TWIN && !is_covered(zone, walk.find[i].path)) done = close_file(guard, zone, &walk.find[i]);
   int error = errno;
@@ -376,13 +381,15 @@ const struct guard_zone *guard_zone_at(const struct guard *guard, const char *ta
 
 static int same_identity(const struct identity *a, const struct identity *b) { return a->dev == b->dev && a->ino == b->ino; }
 
-int guard_knows(const struct guard_zone *zone, const struct find *find) {
+static int knows(const struct guard_zone *zone, const struct find *find) {
   for (size_t i = 0; i < zone->repositories; i++) {
     const struct guard_repository *known = &zone->repository[i];
     if (strcmp(known->path, find->path) == 0) return known->type == find->type && same_identity(&known->identity, &find->identity);
   }
   return 0;
 }
+
+int guard_is_new(const struct guard_zone *zone, const struct find *find) { return guard_has(zone, system_of(find)->name) && !knows(zone, find); }
 
 /* ---- later ---- */
 

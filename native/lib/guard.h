@@ -1,5 +1,5 @@
 /*
- * The guard of what a host program would run or obey later: protected names and git directories in writable zones.
+ * The guard of what a host program would run or obey later: protected names and repositories (lib/repository.h) in writable zones.
  *
  * Theory of operation. What exists is covered: the stager mounts each such path over itself, last read-only, and every directory on
  * the way over itself, so that none of them can be renamed. What does not exist cannot be covered, and nothing is made in its
@@ -10,11 +10,14 @@
  *
  * A file with several names is covered at each of them. For root, files that run with other rights than their caller's are covered.
  *
- * Every look starts at the zone's descriptor, which is opened once and compared with the plan, and follows no link.
+ * Every look starts at the zone's descriptor, which is opened once and compared with the plan, and follows no link (lib/look.h). What
+ * cannot be looked at refuses the run before it starts, and is reported like an attempt after it: a command must not gain by hiding.
  */
 #pragma once
 
 #include "lib/launch-file.h"
+#include "lib/look.h"
+#include "lib/repository.h"
 #include "lib/walk.h"
 
 #include <stdint.h>
@@ -44,8 +47,8 @@ struct guard_repository {
 struct guard_zone {
   const char *source, *target;
   int fd;           /* O_PATH; -1 = nothing in it is protected */
-  int has_git;      /* git directories are protected */
-  const char *open; /* names in a git directory that stay writable, separated by blanks */
+  int has_git;      /* repositories are protected */
+  const char *open; /* names in a git directory that stay writable, and systems that are not protected (`.hg`), separated by blanks */
   struct guard_cover *cover;
   size_t covers;
   struct guard_name *name;
@@ -58,7 +61,8 @@ struct guard_zone {
 struct guard_attempt {
   char path[256];  /* on the host */
   char aside[256]; /* its name now, "" = it could not be moved */
-  int is_gone;     /* it had been removed before it could be */
+  int is_gone;     /* it had been removed before it could be: a look has proved that nothing is there */
+  int is_unseen;   /* nobody knows what is there, since it cannot be looked at after the run */
 };
 
 #define GUARD_ATTEMPTS_MAX 8
@@ -82,6 +86,8 @@ struct guard {
   int config_locked; /* git has tried to change a configuration */
 
   char seen[256]; /* the first attempt, on the host */
+  const struct guard_zone *seen_zone;
+  char seen_path[PATH_MAX]; /* the same in its zone */
   struct guard_attempt attempt[GUARD_ATTEMPTS_MAX];
   char set_id[GUARD_SET_ID_MAX][256]; /* covered files of root, on the host */
   char failed[512]; /* where guard_prepare gave up */
@@ -112,18 +118,11 @@ void guard_close(struct guard *guard);
 
 /* ---- between its parts ---- */
 
-enum lookup {
-  LOOKUP_MISSING,
-  LOOKUP_FOUND,
-  LOOKUP_LINK,  /* a link is in the way */
-  LOOKUP_FAILED /* errno */
-};
-
-/* Looks for `path` in a zone. `at` gets what is there: the path itself, or the link. */
-enum lookup guard_lookup(int zone, const char *path, char *at, struct stat *status);
 /* As a person on the host would call it, cut where there is no room. */
 void guard_host_path(const struct guard_zone *zone, const char *path, char *to, size_t room);
-/* Whether a find was there when the run began. */
-int guard_knows(const struct guard_zone *zone, const struct find *find);
-/* Looks through a zone as guard_prepare did. The caller frees. */
-int guard_walk(const struct guard_zone *zone, int for_set_id, struct walk *walk);
+/* Whether a find is protected and was not there when the run began. */
+int guard_is_new(const struct guard_zone *zone, const struct find *find);
+/* Looks for a name that was missing; an entry that no version control uses (an empty file `.git`) is missing still. */
+enum look guard_look_at_name(const struct guard_zone *zone, const char *path, char *at);
+/* Is the system of an entry `.git`, `.hg` or `.jj` protected in this zone? */
+int guard_has(const struct guard_zone *zone, const char *system);

@@ -29,7 +29,7 @@ static void print_attempt(FILE *out, const struct guard_attempt *attempt) {
   put_json(out, attempt->path);
   fputs(",\"aside\":", out);
   put_json(out, attempt->aside);
-  fprintf(out, ",\"gone\":%s}", attempt->is_gone ? "true" : "false");
+  fprintf(out, ",\"gone\":%s%s}", attempt->is_gone ? "true" : "false", attempt->is_unseen ? ",\"unseen\":true" : "");
 }
 
 void status_put_guard(FILE *out, const struct guard *guard) {

@@ -1,6 +1,8 @@
 #include "lib/walk.h"
 
+#include "lib/look.h"
 #include "lib/report-failure.h"
+#include "lib/repository.h"
 #include "lib/syscalls.h"
 
 #include <dirent.h>
@@ -11,8 +13,6 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-#define BENEATH (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH)
-
 enum context {
   IN_TREE,  /* anything may be here */
   IN_GIT,   /* a git directory that has been found by its name */
@@ -22,65 +22,11 @@ enum context {
 };
 
 struct pending {
-  const char *path;
+  const char *name; /* in the directory `parent`; where there is none, a path of the zone */
+  int parent;       /* index of a pending, -1 = none */
   enum context context;
   int owner; /* index of a find */
 };
-
-/* What git looks for in a directory of any name (is_git_directory of its setup.c). */
-enum { HAS_HEAD = 1, HAS_OBJECTS = 2, HAS_REFS = 4, HAS_COMMONDIR = 8 };
-
-static const char *const PARTS[] = {"HEAD", "objects", "refs", "commondir"};
-
-static unsigned part_named(const char *name) {
-  for (unsigned i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
-    if (strcmp(PARTS[i], name) == 0) return 1u << i;
-  return 0;
-}
-
-static int is_repository(unsigned parts) {
-  return (parts & HAS_HEAD) && ((parts & HAS_COMMONDIR) || (parts & (HAS_OBJECTS | HAS_REFS)) == (HAS_OBJECTS | HAS_REFS));
-}
-
-/* ---- directories that their owner has closed ---- */
-
-static int unlock(struct unlocked *unlocked, int fd, mode_t wants) {
-  char path[64];
-  struct stat status;
-  if (unlocked->count == UNLOCKED_MAX || fstat(fd, &status) < 0) return 0;
-  if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & wants) == wants) return 0;
-  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  if (chmod(path, (status.st_mode & 07777) | wants) < 0) return 0;
-  unlocked->mode[unlocked->count] = status.st_mode & 07777;
-  unlocked->fd[unlocked->count++] = fd;
-  return 1;
-}
-
-int unlock_way(struct unlocked *unlocked, int zone, const char *path, mode_t wants) {
-  char prefix[PATH_MAX];
-  int done = 0;
-  for (size_t length = 0;; length++) {
-    if (path[length] && path[length] != '/' && length > 0) continue;
-    if (length >= sizeof prefix) return done;
-    memcpy(prefix, path, length);
-    prefix[length] = 0;
-    int fd = sys_openat2(zone, length ? prefix : ".", O_PATH | O_DIRECTORY, BENEATH);
-    int unlocks = fd >= 0 && unlock(unlocked, fd, wants);
-    if (fd >= 0 && !unlocks) close(fd);
-    done |= unlocks;
-    if (fd < 0 || !path[length]) return done;
-  }
-}
-
-void unlock_end(struct unlocked *unlocked) {
-  char path[64];
-  for (int i = unlocked->count - 1; i >= 0; i--) {
-    snprintf(path, sizeof path, "/proc/self/fd/%d", unlocked->fd[i]);
-    (void)!chmod(path, unlocked->mode[i]); /* at worst the owner's own directory stays open to the owner */
-    close(unlocked->fd[i]);
-  }
-  unlocked->count = 0;
-}
 
 /* ---- what is found ---- */
 
@@ -92,11 +38,31 @@ static int add_find(struct walk *walk, const struct find *find) {
   return 0;
 }
 
-static int add_pending(struct walk *walk, const char *path, enum context context, int owner) {
-  struct pending *more = path ? grow(walk->pending, walk->pending_count, sizeof *more) : NULL;
+static int add_pending(struct walk *walk, const struct pending *pending) {
+  struct pending *more = grow(walk->pending, walk->pending_count, sizeof *more);
   if (!more) return -1;
   walk->pending = more;
-  walk->pending[walk->pending_count++] = (struct pending){path, context, owner};
+  walk->pending[walk->pending_count++] = *pending;
+  return 0;
+}
+
+/* Writes the path of a pending to `walk->at`, from its end. -1 with ENAMETOOLONG: then it is the part of the path that fits. */
+static int locate(struct walk *walk, size_t index) {
+  enum { STEPS_MAX = PATH_MAX / 2 }; /* more have no room in a path */
+  int step[STEPS_MAX], steps = 0, inner = -STEPS_MAX;
+  size_t length = 0;
+  for (int i = (int)index; i >= 0; i = walk->pending[i].parent) inner++;
+  for (int i = (int)index; i >= 0; i = walk->pending[i].parent)
+    if (inner-- <= 0) step[steps++] = i;
+  walk->at[0] = 0;
+  while (steps-- > 0) {
+    const char *name = walk->pending[step[steps]].name;
+    size_t size = strlen(name), slash = length > 0 && size > 0;
+    if (length + slash + size >= sizeof walk->at) return errno = ENAMETOOLONG, -1;
+    if (slash) walk->at[length++] = '/';
+    memcpy(walk->at + length, name, size + 1);
+    length += size;
+  }
   return 0;
 }
 
@@ -112,30 +78,45 @@ static const struct identity *wanted_inode(const struct walk *walk, ino_t ino) {
   return NULL;
 }
 
+/* A directory that is being read; its path is `walk->at`. */
+struct listing {
+  struct walk *walk;
+  struct pending place;
+  int index; /* of it */
+  int fd;
+  unsigned parts;
+  struct unlocked unlocked;
+};
+
+/* 1, or 0: it is gone, or out of the command's reach, too. -1 with errno: it cannot be looked at. */
+static int status_of(struct listing *listing, const char *name, struct stat *status) {
+  int done = fstatat(listing->fd, name, status, AT_SYMLINK_NOFOLLOW);
+  if (done < 0 && errno == EACCES && unlock_open(&listing->unlocked, listing->fd, 0500))
+    done = fstatat(listing->fd, name, status, AT_SYMLINK_NOFOLLOW);
+  if (done == 0) return 1;
+  int error = errno;
+  if (error == ENOENT || (error == EACCES && look_is_closed(listing->fd))) return 0;
+  return errno = error, -1;
+}
+
 /* The working directory is the file's own: the shortest way for a call that takes no descriptor. */
 static int has_capabilities(const char *name) { return walk_has_capabilities(lgetxattr(name, "security.capability", NULL, 0)); }
 
-static int on_file(struct walk *walk, int directory, const char *path, const char *name, ino_t ino) {
+static int on_file(struct listing *listing, const char *name, ino_t ino) {
+  struct walk *walk = listing->walk;
   const struct identity *wanted = wanted_inode(walk, ino);
   struct stat status;
   if (!wanted && !walk->for_set_id && !walk->for_linked) return 0;
-  if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0) return errno == ENOENT ? 0 : -1;
-  if (!S_ISREG(status.st_mode)) return 0;
+  int found = status_of(listing, name, &status);
+  if (found <= 0 || !S_ISREG(status.st_mode)) return found < 0 ? -1 : 0;
   int is_twin = (wanted && wanted->dev == status.st_dev) || (walk->for_linked && status.st_nlink > 1);
   int is_set_id = walk->for_set_id && ((status.st_mode & (S_ISUID | S_ISGID)) || has_capabilities(name));
   if (!is_twin && !is_set_id) return 0;
-  struct find find = find_of(is_twin ? FIND_TWIN : FIND_SET_ID, arena_join(&walk->arena, path, name), &status);
+  struct find find = find_of(is_twin ? FIND_TWIN : FIND_SET_ID, arena_join(&walk->arena, walk->at, name), &status);
   return find.path ? add_find(walk, &find) : -1;
 }
 
 /* ---- a directory ---- */
-
-struct listing {
-  struct walk *walk;
-  struct pending at;
-  int fd;
-  unsigned parts;
-};
 
 /* Whose place the directory `name` of a git directory is. */
 static enum context context_in_git(const struct walk *walk, const char *name) {
@@ -143,48 +124,58 @@ static enum context context_in_git(const struct walk *walk, const char *name) {
   return checks_files(walk) ? IN_PLAIN : NOWHERE;
 }
 
-static int on_git(const struct listing *listing, const char *name) {
+static int add_below(struct listing *listing, const char *name, enum context context, int owner) {
+  char *copy = arena_copy(&listing->walk->arena, name, strlen(name));
+  return copy ? add_pending(listing->walk, &(struct pending){copy, listing->index, context, owner}) : -1;
+}
+
+static int on_named(struct listing *listing, const struct repository_system *system) {
   struct walk *walk = listing->walk;
   struct stat status;
-  if (fstatat(listing->fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0) return errno == ENOENT ? 0 : -1;
-  struct find find = find_of(FIND_GIT, arena_join(&walk->arena, listing->at.path, name), &status);
+  int found = status_of(listing, system->name, &status);
+  if (found <= 0) return found;
+  if (!walk->for_empty && !repository_uses(system, &status)) return 0;
+  struct find find = find_of(FIND_NAMED, arena_join(&walk->arena, walk->at, system->name), &status);
   if (!find.path || add_find(walk, &find) < 0) return -1;
-  return S_ISDIR(status.st_mode) ? add_pending(walk, find.path, IN_GIT, (int)walk->count - 1) : 0;
+  /* Those of Mercurial and Jujutsu can hold one of git, which they start git in. */
+  return S_ISDIR(status.st_mode) ? add_below(listing, system->name, system->kept[0] ? IN_GIT : IN_TREE, (int)walk->count - 1) : 0;
 }
 
 static enum context context_of(const struct listing *listing, const char *name) {
-  switch (listing->at.context) {
+  switch (listing->place.context) {
     case IN_GIT: return context_in_git(listing->walk, name);
     case IN_TREE:
     case IN_KEPT:
     case IN_PLAIN:
     case NOWHERE: break;
   }
-  return listing->at.context;
+  return listing->place.context;
 }
 
-static int on_directory(const struct listing *listing, const char *name) {
+static int on_directory(struct listing *listing, const char *name) {
   enum context context = context_of(listing, name);
-  if (context == NOWHERE) return 0;
-  return add_pending(listing->walk, arena_join(&listing->walk->arena, listing->at.path, name), context, listing->at.owner);
+  return context == NOWHERE ? 0 : add_below(listing, name, context, listing->place.owner);
 }
 
-static unsigned char type_of(int directory, const char *name, unsigned char known) {
+/* The type as getdents64 has it; 0 = it is gone. -1 with errno. */
+static int type_of(struct listing *listing, const char *name, unsigned char known) {
   struct stat status;
   if (known != DT_UNKNOWN) return known;
-  return fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ? DT_UNKNOWN : IFTODT(status.st_mode);
+  int found = status_of(listing, name, &status);
+  return found <= 0 ? found : (int)IFTODT(status.st_mode);
 }
 
 static int on_entry(struct listing *listing, const struct directory_entry *entry) {
   const char *name = entry->name;
   struct walk *walk = listing->walk;
   if (name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0))) return 0;
-  if (++walk->entries > WALK_ENTRIES_MAX) return errno = E2BIG, -1;
-  if (walk->for_git && listing->at.context == IN_TREE && strcmp(name, ".git") == 0) return on_git(listing, name);
-  listing->parts |= part_named(name);
-  unsigned char type = type_of(listing->fd, name, entry->type);
+  if (++walk->entries > walk->entries_max && walk->entries_max) return errno = E2BIG, -1;
+  const struct repository_system *system = walk->for_git && listing->place.context == IN_TREE ? repository_system(name) : NULL;
+  if (system) return on_named(listing, system);
+  listing->parts |= repository_part(name);
+  int type = type_of(listing, name, entry->type);
   if (type == DT_DIR) return on_directory(listing, name);
-  return type == DT_REG ? on_file(walk, listing->fd, listing->at.path, name, entry->ino) : 0;
+  return type == DT_REG ? on_file(listing, name, entry->ino) : type < 0 ? -1 : 0;
 }
 
 /* Made on purpose, a directory can hold a million names. */
@@ -206,22 +197,17 @@ static int read_entries(struct listing *listing) {
   }
 }
 
-static const char *last_word(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 /* It turned out to be a repository after its directories were noted. */
 static int on_repository(struct listing *listing, size_t first) {
   struct walk *walk = listing->walk;
   struct stat status;
   if (fstat(listing->fd, &status) < 0) return -1;
-  struct find find = find_of(listing->at.context == IN_KEPT ? FIND_KEPT : FIND_BARE, listing->at.path, &status);
-  if (find.kind == FIND_KEPT) find.owner = listing->at.owner;
-  if (add_find(walk, &find) < 0) return -1;
+  struct find find = find_of(listing->place.context == IN_KEPT ? FIND_KEPT : FIND_BARE, arena_copy(&walk->arena, walk->at, strlen(walk->at)), &status);
+  if (find.kind == FIND_KEPT) find.owner = listing->place.owner;
+  if (!find.path || add_find(walk, &find) < 0) return -1;
   for (size_t i = first; i < walk->pending_count; i++) {
     struct pending *below = &walk->pending[i];
-    const char *name = last_word(below->path);
+    const char *name = below->name;
     enum context context = below->context == IN_GIT ? IN_GIT : context_in_git(walk, name);
     /* A directory that holds more than a repository's files is looked through, except for its objects. */
     if (context != IN_KEPT && below->context == IN_TREE && strcmp(name, "objects") != 0) continue;
@@ -231,75 +217,74 @@ static int on_repository(struct listing *listing, size_t first) {
   return 0;
 }
 
-/* A directory that cannot be read can still be searched for one name. */
-static int look_by_name(struct walk *walk, const struct pending *at) {
-  int fd = sys_openat2(walk->zone, at->path[0] ? at->path : ".", O_PATH | O_DIRECTORY, BENEATH);
-  struct listing listing = {walk, *at, fd, 0};
-  int done = fd >= 0 && walk->for_git && at->context == IN_TREE ? on_git(&listing, ".git") : 0;
-  if (fd >= 0) close(fd);
-  return done < 0 && (errno == EACCES || errno == ENOENT) ? 0 : done;
+static int on_too_deep(struct walk *walk) {
+  struct find find = {FIND_TOO_DEEP, S_IFDIR, {0, 0}, arena_copy(&walk->arena, walk->at, strlen(walk->at)), -1};
+  return find.path ? add_find(walk, &find) : -1;
 }
 
-static int open_directory(struct walk *walk, struct unlocked *unlocked, const char *path) {
-  const char *name = path[0] ? path : ".";
-  int fd = sys_openat2(walk->zone, name, O_RDONLY | O_DIRECTORY, BENEATH);
-  if (fd >= 0 || errno != EACCES || !unlock_way(unlocked, walk->zone, path, 0500)) return fd;
-  return sys_openat2(walk->zone, name, O_RDONLY | O_DIRECTORY, BENEATH);
-}
-
-/* 1 = it is no directory (any more), which is none of ours to look at. */
-static int on_closed(struct walk *walk, const struct pending *at) {
-  if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV) return 0;
-  if (errno == EACCES) return look_by_name(walk, at);
-  if (errno != ENAMETOOLONG) return -1;
-  struct find find = {FIND_TOO_DEEP, S_IFDIR, {0, 0}, at->path, -1};
-  return add_find(walk, &find);
-}
-
-static int visit(struct walk *walk, struct unlocked *unlocked, struct pending at) {
+static int read_place(struct listing *listing) {
+  struct walk *walk = listing->walk;
   size_t first = walk->pending_count;
-  struct listing listing = {walk, at, open_directory(walk, unlocked, at.path), 0};
-  if (listing.fd < 0) return on_closed(walk, &at);
-  int done = walk->for_set_id && fchdir(listing.fd) < 0 ? -1 : read_entries(&listing);
-  int is_found = at.context == IN_TREE ? is_repository(listing.parts) : at.context == IN_KEPT && (listing.parts & HAS_HEAD);
-  if (done == 0 && walk->for_git && is_found) done = on_repository(&listing, first);
-  close(listing.fd);
+  if (walk->for_set_id && fchdir(listing->fd) < 0) return -1;
+  if (read_entries(listing) < 0) return -1;
+  enum context context = listing->place.context;
+  int is_found = context == IN_TREE ? repository_is(listing->parts) : context == IN_KEPT && (listing->parts & REPOSITORY_HEAD);
+  return walk->for_git && is_found ? on_repository(listing, first) : 0;
+}
+
+static int visit(struct walk *walk, size_t index) {
+  struct listing listing = {.walk = walk, .place = walk->pending[index], .index = (int)index, .fd = -1};
+  enum look look = look_into(walk->zone, walk->at, &listing.unlocked, &listing.fd);
+  /* Gone, or exchanged for a link: no directory that was listed. */
+  int done = look == LOOK_FOUND ? read_place(&listing) : look != LOOK_FAILED ? 0 : errno == ENAMETOOLONG ? on_too_deep(walk) : -1;
+  int error = errno;
+  if (listing.fd >= 0) close(listing.fd);
+  unlock_end(&listing.unlocked);
+  errno = error;
   return done;
 }
 
 /* Nothing else in it matters: that saves reading it. */
-static int visit_git(struct walk *walk, const struct pending *at) {
+static int visit_git(struct walk *walk, size_t index) {
   static const char *const KEPT[] = {"modules", "worktrees"};
   for (int i = 0; i < 2; i++)
-    if (add_pending(walk, arena_join(&walk->arena, at->path, KEPT[i]), IN_KEPT, at->owner) < 0) return -1;
+    if (add_pending(walk, &(struct pending){KEPT[i], (int)index, IN_KEPT, walk->pending[index].owner}) < 0) return -1;
   return 0;
 }
 
-static int walk_pending(struct walk *walk, struct unlocked *unlocked) {
+static int visit_next(struct walk *walk, size_t index) {
+  enum context context = walk->pending[index].context;
+  if (locate(walk, index) < 0) return on_too_deep(walk);
+  if (checks_files(walk)) return context == NOWHERE ? 0 : visit(walk, index);
+  switch (context) {
+    case IN_GIT: return visit_git(walk, index);
+    case IN_TREE:
+    case IN_KEPT:
+    case IN_PLAIN: return visit(walk, index);
+    case NOWHERE: return 0;
+  }
+  return 0;
+}
+
+static int walk_pending(struct walk *walk) {
   while (walk->next < walk->pending_count) {
     if (walk->until_ns && now_ns() > walk->until_ns) return 1;
-    struct pending at = walk->pending[walk->next++];
-    walk->failed = at.path;
-    if (at.context == NOWHERE) continue;
-    int done = at.context == IN_GIT && !checks_files(walk) ? visit_git(walk, &at) : visit(walk, unlocked, at);
-    if (done < 0) return -1;
+    if (visit_next(walk, walk->next++) < 0) return -1;
   }
   return 0;
 }
 
 static int begin(struct walk *walk) {
   if (walk->pending_count > 0) return 0;
-  return walk->start ? add_pending(walk, walk->start, IN_PLAIN, -1) : add_pending(walk, "", IN_TREE, -1);
+  return add_pending(walk, &(struct pending){walk->start ? walk->start : "", -1, walk->start ? IN_PLAIN : IN_TREE, -1});
 }
 
 int walk_some(struct walk *walk, uint64_t until_ns) {
-  struct unlocked unlocked = {.count = 0};
   int before = walk->for_set_id ? open(".", O_PATH | O_CLOEXEC) : -1;
   walk->until_ns = until_ns;
   int done = begin(walk);
-  if (done == 0) done = walk_pending(walk, &unlocked);
+  if (done == 0) done = walk_pending(walk);
   int error = errno;
-  unlock_end(&unlocked);
   if (before >= 0 && fchdir(before) < 0) done = -1, error = errno;
   if (before >= 0) close(before);
   errno = error;
@@ -313,15 +298,4 @@ void walk_free(struct walk *walk) {
   free(walk->pending);
   arena_free(&walk->arena);
   *walk = (struct walk){.zone = -1};
-}
-
-int walk_is_bare(int zone, const char *path) {
-  unsigned parts = 0;
-  struct stat status;
-  int fd = sys_openat2(zone, path[0] ? path : ".", O_PATH | O_DIRECTORY, BENEATH);
-  if (fd < 0) return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
-  for (unsigned i = 0; i < sizeof PARTS / sizeof *PARTS; i++)
-    if (fstatat(fd, PARTS[i], &status, AT_SYMLINK_NOFOLLOW) == 0) parts |= 1u << i;
-  close(fd);
-  return is_repository(parts);
 }

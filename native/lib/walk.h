@@ -1,26 +1,29 @@
 /*
- * Looks through a zone for what must be protected and can be anywhere in it: git directories, and for root files that run with
- * other rights than their caller's.
+ * Looks through a zone for what must be protected and can be anywhere in it: repositories (lib/repository.h), and for root files that
+ * run with other rights than their caller's.
  *
  * Theory of operation. Every directory is opened from the zone's descriptor, beneath it and without following a link, so that
  * renames meanwhile cannot lead the walk out. Most entries are only read from the directory (getdents64), and not
  * looked at one by one. In a git directory, the walk goes on in `modules` and `worktrees` only: no program looks for repositories
- * among its objects.
+ * among its objects. A directory is remembered by its name and its parent, so that a deep tree takes no more memory than a flat one.
+ *
+ * What cannot be looked at ends the walk with an error (lib/look.h).
  */
 #pragma once
 
 #include "lib/arena.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* A bigger tree is refused: the walk would take too long. */
+/* A bigger tree is refused before a run: the walk would take too long. After it there is no bound, or a command could end the walk. */
 #define WALK_ENTRIES_MAX 1000000
 
 enum find_kind {
-  FIND_GIT,     /* an entry `.git`: a directory, a file, a link */
+  FIND_NAMED,   /* an entry `.git`, `.hg` or `.jj` (repository.h): a directory, a file, a link */
   FIND_BARE,    /* a directory that git takes for a repository, whatever its name */
   FIND_KEPT,    /* a repository below `modules` or `worktrees` of a git directory */
   FIND_SET_ID,  /* a regular file with a set-id bit or capabilities */
@@ -44,7 +47,9 @@ struct find {
 struct walk {
   int zone;
   const char *start; /* where it begins, NULL = the zone's root */
-  int for_git, for_set_id;
+  int for_git, for_set_id;       /* repositories of every system; set-id files */
+  int for_empty;                 /* entries `.git`, `.hg` and `.jj` that lead nowhere now, too */
+  size_t entries_max;            /* more are E2BIG; 0 = no bound */
   int for_linked;                /* FIND_TWIN: every regular file with more than one name */
   const struct identity *wanted; /* FIND_TWIN: these files */
   size_t wanted_count;
@@ -52,33 +57,19 @@ struct walk {
   struct find *find;
   size_t count;
   size_t entries;       /* looked at */
-  const char *failed;   /* the directory at which the walk gave up */
-  struct arena arena;   /* of the paths */
+  char at[PATH_MAX];    /* the directory that was looked at last: where the walk has given up */
+  struct arena arena;   /* of the names, and of the paths of what was found */
   struct pending *pending;
   size_t pending_count, next;
   uint64_t until_ns; /* of walk_some, CLOCK_MONOTONIC; 0 = no end */
 };
 
-/* 0, or -1 with errno: E2BIG where there is too much. */
+/* 0, or -1 with errno and `at`: E2BIG where there is too much, EACCES where a directory cannot be read. */
 int walk_zone(struct walk *walk);
 /* The same in pieces, for a caller with other things to do: goes on until that time. 1 = there is more. A directory so large that
  * it takes too long by itself is not read to its end. */
 int walk_some(struct walk *walk, uint64_t until_ns);
 void walk_free(struct walk *walk);
-
-/* Whether git takes the directory `path` of a zone for a repository: 1, 0, or -1 with errno. */
-int walk_is_bare(int zone, const char *path);
-
-/* Lets us search and read every directory on the way to `path` that is ours, until unlock_end: a command can have closed them. */
-#define UNLOCKED_MAX 64
-struct unlocked {
-  int fd[UNLOCKED_MAX];
-  mode_t mode[UNLOCKED_MAX];
-  int count;
-};
-/* `wants`: permissions of the owner, e.g. 0700. 1 = something has been opened, so that another try makes sense. */
-int unlock_way(struct unlocked *unlocked, int zone, const char *path, mode_t wants);
-void unlock_end(struct unlocked *unlocked);
 
 /* What getxattr(2) says of security.capability: 1 = there are some, or it cannot be read. */
 static inline int walk_has_capabilities(ssize_t size) { return size >= 0 || (errno != ENODATA && errno != EOPNOTSUPP && errno != ENOENT); }

@@ -64,7 +64,7 @@ static void end_sandbox(const struct sweeper *sweeper, int engine) {
 
 static void sweep(struct guard *guard, const char *run) {
   guard->events = -1; /* closed */
-  guard->seen[0] = 0;
+  guard->seen_zone = NULL;
   for (int sweeps = 0, quiet = 0; quiet < QUIET_SWEEPS && sweeps < SWEEPS_MAX; sweeps++) {
     if (sweeps) usleep(PAUSE_US);
     guard->attempts = 0;

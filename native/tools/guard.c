@@ -65,7 +65,7 @@ static void print_way(const struct guard_zone *zone, size_t index, int *first) {
     struct guard_cover step = {.path = path, .type = S_IFDIR};
     char at[PATH_MAX];
     if (is_known) continue;
-    if (guard_lookup(zone->fd, path, at, &status) != LOOKUP_FOUND) errno = ESTALE, fail_step("protect", path);
+    if (look_at(zone->fd, path, at, &status) != LOOK_FOUND) errno = ESTALE, fail_step("protect", path);
     step.identity = (struct identity){status.st_dev, status.st_ino};
     print_cover(zone, &step, "rw", first);
   }

@@ -41,6 +41,8 @@ export interface ProtectedAttempt {
   readonly aside: string
   /** It had been removed before it could be moved. */
   readonly gone: boolean
+  /** Nothing was seen to be made: the path cannot be looked at after the run. */
+  readonly unseen?: boolean
 }
 
 /** What happened to protected paths: all of it is counted, and the first are named. */

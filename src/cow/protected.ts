@@ -36,7 +36,7 @@ export function protectionOf(
     if (zone === undefined) return true // A record that does not have the zone: nothing of it can be judged.
     return (
       zone.protect.some((place) => reaches(change, change.path, place)) ||
-      (zone.gitOpen !== undefined && isInGit(change, repositories, zone.gitOpen))
+      (zone.gitOpen !== undefined && !zone.gitOpen.includes(GIT) && isInGit(change, repositories, zone.gitOpen))
     )
   }
   // A change that removes or replaces a directory does so to everything in it.

@@ -6,7 +6,7 @@ import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { HostFacts, PathFact } from '../host/facts.ts'
 import type { Policy } from '../policy/policy.ts'
-import { GIT, PROTECTED_NAMES } from '../policy/protected.ts'
+import { PROTECTED_NAMES, REPOSITORY_SYSTEMS } from '../policy/protected.ts'
 import { HOST_MODES, isWritable, type Origin, type Zone, type ZoneMode } from '../policy/values.ts'
 import { shellWord } from '../text/shell-word.ts'
 import { plannedCaches } from './caches.ts'
@@ -346,7 +346,7 @@ function linkedProtection(
 
 /** The flags of the built-in names that are the link, or lie behind it. */
 function givingUp(link: string, roots: readonly string[]): string {
-  const names = [...PROTECTED_NAMES.map(({ name }) => name), GIT].filter((name) =>
+  const names = [...PROTECTED_NAMES, ...REPOSITORY_SYSTEMS].map(({ name }) => name).filter((name) =>
     roots.some((root) => isWithin(posix.join(root, name), link)),
   )
   const flags = names.map((name) => `--protect-not ${shellWord(name)}`)

@@ -1,7 +1,7 @@
 /** Protected names that the policy opens: where they are, and what to say when a run has changed one. Pure. */
 import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
-import { EVERYTHING, GIT, GIT_NAMES, PROTECTED_NAMES } from '../policy/protected.ts'
+import { EVERYTHING, PROTECTED_NAMES, REPOSITORY_SYSTEMS } from '../policy/protected.ts'
 import type { Plan, PlannedZone } from './plan.ts'
 import { homesIn } from './protected-paths.ts'
 import type { Request } from './request.ts'
@@ -31,14 +31,18 @@ interface OpenedRun extends Pick<OpenedInputs, 'policy'> {
   readonly request: Pick<Request, 'homes'>
 }
 
-/** Git directories are looked at where they mostly are, at the root of a zone. */
+/** Repositories are looked at where they mostly are, at the root of a zone. */
 export function openedPaths({ policy: { protectNot }, zones, homes }: OpenedInputs): readonly OpenedPath[] {
   const isOpen = (name: string) => protectNot.includes(name) || protectNot.includes(EVERYTHING)
   const names = PROTECTED_NAMES.filter(({ name }) => isOpen(name))
-  const git = GIT_NAMES.map((name) => `${GIT}/${name}`).filter((name) => isOpen(name) || isOpen(GIT))
+  const inRepositories = REPOSITORY_SYSTEMS.flatMap((system) =>
+    system.closed
+      .map((name) => ({ name: `${system.name}/${name}`, tool: system.tool }))
+      .filter(({ name }) => isOpen(name) || isOpen(system.name)),
+  )
   const writable = zones.filter(({ mode, kind }) => mode === 'rw' && kind === 'directory')
   const opened = writable.flatMap(({ source }) => [
-    ...git.map((name) => ({ path: posix.join(source, name), tool: 'git' })),
+    ...inRepositories.map(({ name, tool }) => ({ path: posix.join(source, name), tool })),
     ...names.flatMap(({ name, where, tool }) =>
       [...(where === 'zone' ? [source] : []), ...homesIn(source, homes)].map((root) => ({
         path: posix.join(root, name),

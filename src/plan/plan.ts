@@ -53,7 +53,7 @@ export interface PlannedLayer {
 }
 
 export interface PlannedGit {
-  /** Names inside a git directory, of GIT_NAMES. */
+  /** Names inside a git directory, of GIT_NAMES; names of systems that are not protected, of REPOSITORY_SYSTEMS. */
   readonly open: readonly string[]
 }
 

@@ -1,7 +1,14 @@
 /** Which paths inside a writable zone stay read-only. Pure. */
 import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
-import { EVERYTHING, GIT, GIT_NAMES, PROTECTED_NAMES } from '../policy/protected.ts'
+import {
+  EVERYTHING,
+  GIT,
+  GIT_NAMES,
+  PROTECTED_NAMES,
+  REPOSITORY_SYSTEMS,
+  type RepositorySystem,
+} from '../policy/protected.ts'
 import type { PlannedGit } from './plan.ts'
 import { byText, isBelow, isWithin } from './well-known-paths.ts'
 
@@ -11,7 +18,7 @@ export interface ProtectedWords {
   readonly zone: readonly string[]
   /** Relative to each home directory. */
   readonly home: readonly string[]
-  /** Absent: directories of git are not protected. */
+  /** Absent: no repository is protected. */
   readonly git?: PlannedGit
 }
 
@@ -20,11 +27,13 @@ export function protectedWords({ protect, protectNot }: Pick<Policy, 'protect' |
   if (protectNot.includes(EVERYTHING)) return { zone: protect, home: [] }
   const names = PROTECTED_NAMES.filter(({ name }) => !protectNot.includes(name))
   const inZones = names.flatMap(({ name, where }) => (where === 'zone' ? [name] : []))
-  const open = GIT_NAMES.filter((name) => protectNot.includes(`${GIT}/${name}`))
+  const openSystems = REPOSITORY_SYSTEMS.map(({ name }) => name).filter((name) => protectNot.includes(name))
+  const openInGit = GIT_NAMES.filter((name) => protectNot.includes(`${GIT}/${name}`))
+  const isAllOpen = openSystems.length === REPOSITORY_SYSTEMS.length
   return {
     zone: [...inZones, ...protect],
     home: names.map(({ name }) => name),
-    ...(protectNot.includes(GIT) ? {} : { git: { open } }),
+    ...(isAllOpen ? {} : { git: { open: [...openSystems, ...openInGit] } }),
   }
 }
 
@@ -61,9 +70,17 @@ function parentsOf(path: string): readonly string[] {
   return words.slice(1).map((_, index) => words.slice(0, index + 1).join('/'))
 }
 
-/** Names of git directories that stay as they are, at a zone's root: for backends whose guard knows no other level. */
-export function gitPathsAtRoot({ open }: PlannedGit): readonly string[] {
-  return GIT_NAMES.filter((name) => !open.includes(name)).map((name) => `${GIT}/${name}`)
+/** Names in repositories that stay as they are, at a zone's root: for backends whose guard knows no other level. */
+export function gitPathsAtRoot(git: PlannedGit): readonly string[] {
+  return protectedSystems(git).flatMap(({ name, closed }) => closed.map((below) => `${name}/${below}`))
+}
+
+/** The systems whose repositories are protected, with what is closed in them. */
+export function protectedSystems({ open }: PlannedGit): readonly RepositorySystem[] {
+  return REPOSITORY_SYSTEMS.filter(({ name }) => !open.includes(name)).map((system) => ({
+    ...system,
+    closed: system.closed.filter((name) => !open.includes(name)),
+  }))
 }
 
 /** Absolute paths of the names in the homes that the zone shows, or shows a part of. */
@@ -91,11 +108,12 @@ export interface ProtectedRoots extends Pick<ProtectInputs, 'source' | 'homes'> 
 }
 
 /**
- * Host paths of everything protected by name in a zone, and of the directories on the way to it, outermost first; `.git` is among
- * them, because a link of that name at the root could be replaced.
+ * Host paths of everything protected by name in a zone, and of the directories on the way to it, outermost first; `.git` and its like
+ * are among them, because a link of that name at the root could be replaced.
  */
 export function protectedSteps({ source, words, homes }: ProtectedRoots): readonly string[] {
-  const atRoot = [...words.zone, ...(words.git === undefined ? [] : [GIT])]
+  const systems = words.git === undefined ? [] : protectedSystems(words.git).map(({ name }) => name)
+  const atRoot = [...words.zone, ...systems]
   const named = atRoot
     .filter((path) => protectProblem(path) === undefined)
     .flatMap((path) => remainders(source, tidyPath(path)))

@@ -227,7 +227,7 @@ export const GIT = '.git'
 
 /**
  * What git runs, is led by, or takes its settings from, in a directory of its own; the rest of one (objects, refs, index, logs)
- * can be written. native/lib/guard.c knows what each name means.
+ * can be written. native/lib/repository.c knows what each name means.
  */
 export const GIT_NAMES = [
   'config',
@@ -242,6 +242,21 @@ export const GIT_NAMES = [
   'objects/info/http-alternates',
 ] as const
 
+/** A version control system that looks for a directory of its name at every level (native/lib/repository.h). */
+export interface RepositorySystem {
+  /** The directory's name, and the word that switches its protection off. */
+  readonly name: string
+  readonly tool: string
+  /** Below the directory: what the system runs, is led by, or takes its settings from. */
+  readonly closed: readonly string[]
+}
+
+export const REPOSITORY_SYSTEMS: readonly RepositorySystem[] = [
+  { name: GIT, tool: 'git', closed: GIT_NAMES },
+  { name: '.hg', tool: 'Mercurial', closed: ['hgrc', 'hgrc-not-shared', 'sharedpath'] },
+  { name: '.jj', tool: 'Jujutsu', closed: ['repo/config.toml', 'workspace-config.toml', 'repo/store/git_target'] },
+]
+
 /** The names as a Markdown table, for docs/profiles.md. */
 export function protectedTable(): string {
   const rows = PROTECTED_NAMES.map(({ name, where, tool, why }) => `| \`${name}\` | ${where} | ${tool} | ${why} |`)
@@ -251,7 +266,7 @@ export function protectedTable(): string {
 /** Every word of `protectNot`. */
 export const OPENABLE_NAMES: readonly string[] = [
   ...PROTECTED_NAMES.map(({ name }) => name),
-  GIT,
+  ...REPOSITORY_SYSTEMS.map(({ name }) => name),
   ...GIT_NAMES.map((name) => `${GIT}/${name}`),
   EVERYTHING,
 ]

@@ -70,7 +70,8 @@ export function fullDenials({ full = [] }: Outcome, { scratch }: Plan): readonly
 
 /** Names that were made and set aside. */
 export function guardDenials({ guarded }: Outcome, { zones }: Plan): readonly Denial[] {
-  return (guarded?.attempts.first ?? []).map(({ path }) => {
+  const made = (guarded?.attempts.first ?? []).filter(({ unseen }) => unseen !== true)
+  return made.map(({ path }) => {
     const [name] = flagName(path, zones)
     return refused({
       layer: 'guard',

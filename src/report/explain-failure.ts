@@ -183,6 +183,20 @@ const SETUP_FAILURES: readonly SetupRow[] = [
       'make it a real directory or file, show the zone read-only, or give its name up with --protect-not NAME',
   },
   {
+    step: 'launch: protect',
+    errno: 'EACCES',
+    why: (path) =>
+      `${path} cannot be looked at (permission denied), so nothing could say whether what the host runs or obeys lies in it`,
+    hint: (path) =>
+      `chmod u+rwx ${shellWord(path)}, if it is yours; or name the directories beside it one by one; or show the zone read-only`,
+  },
+  {
+    step: 'launch: protect',
+    errno: 'E2BIG',
+    why: (path) => `${path} has more than a million entries, too many to look through for git directories before each run`,
+    hint: () => 'name the directories that the command needs to write one by one; or --protect-not .git --protect-not .hg --protect-not .jj',
+  },
+  {
     step: 'launch: mount below a cow zone',
     why: () => 'an overlay would show what lies under the mount, and take the changes to that',
     hint: (path) =>

@@ -2,6 +2,7 @@
 import { posix } from 'node:path'
 import type { PlannedLimits } from '../plan/limits.ts'
 import type { Plan, PlannedVariable, PlannedZone } from '../plan/plan.ts'
+import { protectedSystems } from '../plan/protected-paths.ts'
 import type { Policy } from '../policy/policy.ts'
 import { isWritable, type Origin } from '../policy/values.ts'
 import { formatDuration, formatSize } from '../text/units.ts'
@@ -155,7 +156,11 @@ function variableLines(env: readonly PlannedVariable[]): readonly string[] {
 function protectedLines(zones: readonly PlannedZone[]): readonly string[] {
   const writable = zones.filter(({ mode, sockets }) => isWritable(mode) && !sockets)
   return writable.flatMap(({ target, protect, git }) => {
-    const names = [...(git === undefined ? [] : ['.git (configuration, hooks)']), ...protect]
+    const repositories = git === undefined ? [] : protectedSystems(git).map(({ name }) => name)
+    const names = [
+      ...(repositories.length === 0 ? [] : [`${repositories.join(', ')} (configuration, hooks)`]),
+      ...protect,
+    ]
     return names.length === 0 ? [] : limited(wrapped(`in ${target}:`, names))
   })
 }

@@ -3,7 +3,7 @@ import { posix } from 'node:path'
 import type { Guarded, ProtectedAttempt } from '../backends/outcome.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
-import { GIT_NAMES, PROTECTED_NAMES } from '../policy/protected.ts'
+import { GIT, GIT_NAMES, PROTECTED_NAMES, REPOSITORY_SYSTEMS } from '../policy/protected.ts'
 import { shellWord } from './hints.ts'
 
 const NOTHING_NAMED = 'stopped: it made something that is protected'
@@ -14,6 +14,8 @@ export function protectedHeadline(guarded: Guarded | undefined): string {
   if (guarded === undefined || first === undefined) return NOTHING_NAMED
   const others = guarded.attempts.count - 1
   const more = others > 0 ? `, and ${others} more` : ''
+  if (first.unseen === true)
+    return `${first.path} cannot be looked at after the run, so something protected may have been made there${more}`
   return `stopped: it made ${first.path}, which is protected (${whereabouts(first)})${more}`
 }
 
@@ -24,10 +26,14 @@ function whereabouts({ aside, gone }: ProtectedAttempt): string {
 
 /** The flag of each name, and how to take back what a program outside made at the same time. */
 export function protectedHints(guarded: Guarded | undefined, plan: Plan): readonly string[] {
-  const attempts = guarded?.attempts.first ?? []
+  const attempts = (guarded?.attempts.first ?? []).filter(({ unseen }) => unseen !== true)
+  const unseen = guarded?.attempts.first.find((one) => one.unseen === true)
   const names = [...new Set(attempts.flatMap(({ path }) => flagName(path, plan.zones)))]
   const moved = attempts.find(({ aside }) => aside !== '')
   return [
+    ...(unseen === undefined
+      ? []
+      : [`look for what the command left, and open what it closed: chmod -R u+rwX ${shellWord(unseen.path)}`]),
     ...names.map((name) => `to allow it: --protect-not ${shellWord(name)}`),
     ...(moved === undefined
       ? []
@@ -45,6 +51,8 @@ export function flagName(path: string, zones: readonly PlannedZone[]): readonly 
   const words = rest.split('/')
   const name = zone.protect.find((one) => one === rest || one.startsWith(`${rest}/`))
   if (name !== undefined && words[0] !== '.git') return builtInName(posix.join(zone.source, name))
+  const other = OTHER_SYSTEMS.find((system) => words.includes(system))
+  if (other !== undefined) return [other]
   const closed = CLOSED_IN_GIT.find((one) => rest.endsWith(`/${one}`))
   return [closed === undefined || words.at(-1) === '.git' ? '.git' : `.git/${closed}`]
 }
@@ -56,6 +64,8 @@ export function closedName(path: string, zones: readonly PlannedZone[]): string 
   const name = zone.protect.find((one) => isWithin(path, posix.join(zone.source, one)))
   const inGit = CLOSED_IN_GIT.find((one) => `${path}/`.includes(`/.git/${one}/`))
   if (inGit !== undefined) return `.git/${inGit}`
+  const other = OTHER_SYSTEMS.find((system) => path.split('/').includes(system))
+  if (other !== undefined && zone.git !== undefined) return other
   return name === undefined ? undefined : builtInName(posix.join(zone.source, name))[0]
 }
 
@@ -67,6 +77,8 @@ function builtInName(path: string): readonly string[] {
 
 /** Longest first. */
 const CLOSED_IN_GIT = [...GIT_NAMES].sort((a, b) => b.length - a.length)
+
+const OTHER_SYSTEMS = REPOSITORY_SYSTEMS.map(({ name }) => name).filter((name) => name !== GIT)
 
 /** For a command that failed after git had tried to write a configuration. */
 export const CONFIG_LOCKED_HINT = "git's configuration is read-only here: --protect-not .git/config"

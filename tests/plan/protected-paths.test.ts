@@ -84,7 +84,8 @@ describe('The names of a policy', () => {
     expect(protectedWords({ protect: [], protectNot: ['.git/config', '.git/hooks'] }).git).toEqual({
       open: ['config', 'hooks'],
     })
-    expect(protectedWords({ protect: [], protectNot: ['.git'] }).git).toBeUndefined()
+    expect(protectedWords({ protect: [], protectNot: ['.git'] }).git).toEqual({ open: ['.git'] })
+    expect(protectedWords({ protect: [], protectNot: ['.git', '.hg', '.jj'] }).git).toBeUndefined()
     expect(protectedWords({ protect: [], protectNot: ['*'] }).git).toBeUndefined()
   })
 })
@@ -113,7 +114,7 @@ describe('In a plan', () => {
     const gitOf = (policy: Partial<Policy>) => planIn({ policy }).zones[0]?.git
     expect(gitOf({ workspace: 'rw' })).toEqual({ open: [] })
     expect(gitOf({ workspace: 'rw', protectNot: ['.git/config'] })).toEqual({ open: ['config'] })
-    expect(gitOf({ workspace: 'rw', protectNot: ['.git'] })).toBeUndefined()
+    expect(gitOf({ workspace: 'rw', protectNot: ['.git'] })).toEqual({ open: ['.git'] })
     expect(gitOf({ workspace: 'ro' })).toBeUndefined()
     expect(gitOf({ zones: [zone({ mode: 'rw', hostPath: `${SOURCE}/notes.txt`, target: '/n' })] })).toBeUndefined()
   })

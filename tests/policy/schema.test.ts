@@ -3,7 +3,13 @@ import { describe, expect, test } from 'vitest'
 import { BUILT_IN } from '../../src/policy/built-in.ts'
 import { profileJsonSchema } from '../../src/policy/json-schema.ts'
 import { KEY_ROWS, keyTable, meaningOf } from '../../src/policy/key-table.ts'
-import { GIT_NAMES, OPENABLE_NAMES, PROTECTED_NAMES, protectedTable } from '../../src/policy/protected.ts'
+import {
+  GIT_NAMES,
+  OPENABLE_NAMES,
+  PROTECTED_NAMES,
+  protectedTable,
+  REPOSITORY_SYSTEMS,
+} from '../../src/policy/protected.ts'
 
 const ROOT = new URL('../../', import.meta.url)
 const isWriting = process.env.LLM_DO_GOLDEN === 'write'
@@ -48,13 +54,17 @@ describe('A protected name', () => {
     expect(odd).toEqual([])
   })
 
-  test('inside a git directory is one that the guard knows, and the other way round', () => {
-    const text = readFileSync(new URL('native/lib/guard.c', ROOT), 'utf8')
-    const tables = [...text.matchAll(/(?:CLOSED|KEPT)_IN_GIT\[\] = \{([^}]*)\}/g)]
-    const names = tables.flatMap(([, table = '']) => [...table.matchAll(/"([^"]+)"/g)].map(([, name]) => name))
-    expect(tables).toHaveLength(2)
-    expect([...GIT_NAMES].sort()).toEqual(names.sort())
-  })
+  test.each(REPOSITORY_SYSTEMS)(
+    'inside $name is one that the native part closes, and the other way round',
+    (system) => {
+      const text = readFileSync(new URL('native/lib/repository.c', ROOT), 'utf8')
+      const tables = [...text.matchAll(/(?:CLOSED|KEPT)_IN_(\w+)\[\] = \{([^}]*)\}/g)].filter(
+        ([, name = '']) => `.${name.toLowerCase()}` === system.name,
+      )
+      const names = tables.flatMap(([, , table = '']) => [...table.matchAll(/"([^"]+)"/g)].map(([, name]) => name))
+      expect([...system.closed].sort()).toEqual(names.sort())
+    },
+  )
 
   test('inside a git directory holds no blank, which divides names in a launch file', () => {
     expect(GIT_NAMES.filter((name) => /\s/.test(name))).toEqual([])

@@ -5,35 +5,24 @@
  */
 import { lstatSync, readdirSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { SandboxError } from '../../error.ts'
 import type { PlannedZone } from '../../plan/plan.ts'
+import { protectedSystems } from '../../plan/protected-paths.ts'
+import { GIT } from '../../policy/protected.ts'
 import type { Guarded, ProtectedAttempt } from '../outcome.ts'
 import { type Cover, coversOf } from './mounts.ts'
 
-const GIT = '.git'
-
-/** What git runs, obeys or is led by, in each git directory: native/lib/guard.c. */
-const CLOSED_IN_GIT = [
-  'config',
-  'config.worktree',
-  'commondir',
-  'gitdir',
-  'hooks',
-  'info/attributes',
-  'objects/info/alternates',
-  'objects/info/http-alternates',
-  'modules',
-  'worktrees',
-] as const
-
-/** A zone with the closed names of each git directory in it among its protected paths. */
+/** A zone with the closed names of each repository in it among its protected paths. */
 export function withGit(zone: PlannedZone): PlannedZone {
   const { git, source } = zone
   if (git === undefined) return zone
-  const closed = CLOSED_IN_GIT.filter((name) => !(git.open as readonly string[]).includes(name))
-  const inGit = gitIn(source).flatMap((path) =>
-    kindOf(join(source, path)) === 'directory' ? closed.map((name) => `${path}/${name}`) : [path],
+  const systems = new Map(protectedSystems(git).map((system) => [system.name, system]))
+  const inRepositories = repositoriesIn(source, new Set(systems.keys())).flatMap((path) =>
+    kindOf(join(source, path)) === 'directory'
+      ? (systems.get(basename(path))?.closed ?? []).map((name) => `${path}/${name}`)
+      : [path],
   )
-  return { ...zone, protect: [...new Set([...zone.protect, ...inGit])] }
+  return { ...zone, protect: [...new Set([...zone.protect, ...inRepositories])] }
 }
 
 /** Of the covers that a zone could have, those that there is something for. */
@@ -46,19 +35,29 @@ export function watchByHand(zones: readonly PlannedZone[], runId: string): () =>
   const missing = zones.flatMap(({ source, protect }) =>
     protect.map((path) => missingName(source, path)).filter((path) => path !== undefined),
   )
-  const known = new Map(
-    zones.map((zone) => [zone.source, zone.git === undefined ? undefined : new Set(gitIn(zone.source))]),
-  )
+  const known = zones.flatMap(({ source, git }) => {
+    if (git === undefined) return []
+    const names = new Set(protectedSystems(git).map(({ name }) => name))
+    return [{ source, names, before: new Set(repositoriesIn(source, names)) }]
+  })
   return () => {
-    const names = missing.filter((path) => kindOf(path) !== 'missing')
-    const git = [...known].flatMap(([source, before]) =>
-      before === undefined
-        ? []
-        : gitIn(source)
-            .filter((path) => !before.has(path))
-            .map((path) => join(source, path)),
+    const unseen: ProtectedAttempt[] = []
+    const look = <T>(seen: () => T, otherwise: T): T => {
+      try {
+        return seen()
+      } catch (error) {
+        if (!(error instanceof Unseen)) throw error
+        unseen.push({ path: error.path, aside: '', gone: false, unseen: true })
+        return otherwise
+      }
+    }
+    const names = missing.filter((path) => look(() => kindOf(path), 'missing') !== 'missing')
+    const made = known.flatMap(({ source, names, before }) =>
+      look(() => repositoriesIn(source, names), [])
+        .filter((path) => !before.has(path) && !isEmptyFile(join(source, path)))
+        .map((path) => join(source, path)),
     )
-    const first = [...new Set([...names, ...git])].map((path) => setAside(path, runId))
+    const first = [...[...new Set([...names, ...made])].map((path) => setAside(path, runId)), ...unseen]
     if (first.length === 0) return undefined
     return { attempts: { count: first.length, first }, setId: { count: 0, first: [] }, configLocked: false }
   }
@@ -80,14 +79,29 @@ function missingName(source: string, path: string): string | undefined {
   return kindOf(file) === 'missing' ? file : undefined
 }
 
-/** Relative paths of everything that is called .git, at any depth. */
-function gitIn(source: string, below = ''): readonly string[] {
+/** Relative paths of everything that has one of the names, at any depth. */
+function repositoriesIn(source: string, names: ReadonlySet<string>, below = ''): readonly string[] {
   return entriesOf(join(source, below)).flatMap(({ name, isDirectory }) => {
     const path = below === '' ? name : `${below}/${name}`
-    if (name === GIT) return [path]
-    return isDirectory ? gitIn(source, path) : []
+    if (names.has(name)) return [path]
+    return isDirectory ? repositoriesIn(source, names, path) : []
   })
 }
+
+/** What cannot be looked at is never taken for absent: a command can close a directory to its own user. */
+class Unseen extends SandboxError {
+  readonly path: string
+  constructor(path: string, cause: unknown) {
+    const { code = '' } = cause as NodeJS.ErrnoException
+    super('ZONE_INVALID', `${path} cannot be looked at (${code}), so what is protected in it is not known`, {
+      hint: 'chmod u+rwx it, if it is yours; or show the zone ro',
+      cause,
+    })
+    this.path = path
+  }
+}
+
+const isAbsent = (error: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')
 
 function entriesOf(directory: string): readonly { readonly name: string; readonly isDirectory: boolean }[] {
   try {
@@ -95,16 +109,24 @@ function entriesOf(directory: string): readonly { readonly name: string; readonl
       name: entry.name,
       isDirectory: entry.isDirectory(),
     }))
-  } catch {
-    return [] // A user that cannot read it can make nothing there, and the command has no more rights than this user.
+  } catch (error) {
+    if (isAbsent(error)) return []
+    throw new Unseen(directory, error)
   }
+}
+
+/** It leads no version control system anywhere (native/lib/repository.h). */
+function isEmptyFile(path: string): boolean {
+  const seen = lstatSync(path, { throwIfNoEntry: false })
+  return seen?.isFile() === true && (seen.size === 0 || basename(path) !== GIT)
 }
 
 function kindOf(path: string): 'missing' | 'directory' | 'other' {
   try {
     const seen = lstatSync(path, { throwIfNoEntry: false })
     return seen === undefined ? 'missing' : seen.isDirectory() ? 'directory' : 'other'
-  } catch {
-    return 'missing' // ENOTDIR: a file is in the way.
+  } catch (error) {
+    if (isAbsent(error)) return 'missing' // ENOTDIR: a file is in the way.
+    throw new Unseen(path, error)
   }
 }

@@ -19,7 +19,7 @@ const O_PATH = 0o10000000
 const LOOK = O_PATH | constants.O_NOFOLLOW
 
 export interface HeldCovers {
-  /** With the inode of each; those that this user cannot reach are left out, since the command has no more rights than this user. */
+  /** With the inode of each. */
   readonly covers: readonly Cover[]
   readonly close: () => void
 }
@@ -107,10 +107,10 @@ export function holdCovers({ zones, covers }: CoverInputs): HeldCovers {
       const root = openZone(zone)
       held.push(root)
       const own = zone.mode === 'rw' ? covers.filter((cover) => cover.zone === zone.source) : []
-      return own.flatMap((cover) => {
+      return own.map((cover) => {
         const fd = openBelow(root, cover)
-        if (fd !== undefined) held.push(fd)
-        return fd === undefined ? [] : [{ ...cover, inode: inodeOf(fd) }]
+        held.push(fd)
+        return { ...cover, inode: inodeOf(fd) }
       })
     })
     return { covers: unique(seen), close }
@@ -138,15 +138,13 @@ function openZone(zone: PlannedZone): number {
   throw changed(zone.source)
 }
 
-/** @returns undefined for what this user cannot look at */
-function openBelow(root: number, { zone, path }: Cover): number | undefined {
+function openBelow(root: number, { zone, path }: Cover): number {
   const words = path.split('/')
   let at = root
   for (const word of words) {
     const shownPath = `${zone}/${path}`
     const next = openEntry(at, word, shownPath)
     if (at !== root) closeSync(at)
-    if (next === undefined) return undefined
     if (fstatSync(next).isSymbolicLink()) {
       closeSync(next)
       throw linkInTheWay(shownPath)
@@ -156,11 +154,12 @@ function openBelow(root: number, { zone, path }: Cover): number | undefined {
   return at
 }
 
-function openEntry(directory: number, name: string, shownPath: string): number | undefined {
+/** The guard has planned the cover, so the command could come to it; what this process cannot hold is not mounted. */
+function openEntry(directory: number, name: string, shownPath: string): number {
   try {
     return openSync(`/proc/self/fd/${directory}/${name}`, LOOK)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EACCES') return undefined
+    if ((error as NodeJS.ErrnoException).code === 'EACCES') throw closed(shownPath, error)
     throw changed(shownPath, error)
   }
 }
@@ -178,6 +177,13 @@ function changed(path: string, cause?: unknown): SandboxError {
   const how = code === undefined ? 'it is another one' : code
   return new SandboxError('ZONE_INVALID', `${path} has changed since the run was planned (${how})`, {
     hint: 'run again; if it stays so, look at which program exchanges it',
+    cause,
+  })
+}
+
+function closed(path: string, cause: unknown): SandboxError {
+  return new SandboxError('ZONE_INVALID', `${path} is protected, but cannot be looked at (EACCES)`, {
+    hint: 'chmod u+rwx the directories on the way, or make the zone ro',
     cause,
   })
 }

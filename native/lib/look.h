@@ -1,0 +1,42 @@
+/*
+ * Looks below a zone whose answer can be relied on: what cannot be looked at is never taken for absent.
+ *
+ * A command can close a directory to its own user (chmod), and so hide what lies in it from later looks of the same user. Such a
+ * directory is opened for the time of the look and closed again. A directory of another user that we may not search is closed to the
+ * command, too, which has our user and no more groups: nothing in it can have been made or changed. Everything else that fails is a
+ * failure, and the caller refuses the run.
+ *
+ * Every look starts at the zone's descriptor, stays beneath it, and follows no link.
+ */
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+enum look {
+  LOOK_MISSING, /* proved: the kernel says that nothing is there */
+  LOOK_FOUND,
+  LOOK_LINK,   /* a link is in the way */
+  LOOK_CLOSED, /* a directory of another user is in the way, closed to us and to the command */
+  LOOK_FAILED  /* errno */
+};
+
+/* Looks for `path`. `at` (PATH_MAX bytes) gets what is there: the path itself, or the link. */
+enum look look_at(int zone, const char *path, char *at, struct stat *status);
+
+/* Directories that are open for a look. Begins as {0}. */
+struct unlocked {
+  struct unlocked_directory *directory;
+  size_t count;
+};
+/* Lets us do `wants` (permissions of the owner, e.g. 0700) in every own directory on the way to `path`, which is the last of them,
+ * until unlock_end. 1 = something has been opened, so that another try makes sense. */
+int unlock_way(struct unlocked *unlocked, int zone, const char *path, mode_t wants);
+/* The same for one directory that is open. */
+int unlock_open(struct unlocked *unlocked, int directory, mode_t wants);
+void unlock_end(struct unlocked *unlocked);
+
+/* Opens the directory `path` ("" = the zone's root) for reading; the way is unlocked as needed until unlock_end. */
+enum look look_into(int zone, const char *path, struct unlocked *unlocked, int *fd);
+/* Is a directory that may be read, but not searched, closed to the command, too? */
+int look_is_closed(int directory);
