@@ -64,7 +64,7 @@ static int close_path(struct guard *guard, struct guard_zone *zone, const char *
   switch (look_at(zone->fd, path, at, &status)) {
     case LOOK_FOUND: return add_cover(zone, path, &status, 0) < 0 ? mark_unprotected(guard, zone, path) : 1;
     case LOOK_MISSING: return add_name(zone, path) < 0 ? mark_unprotected(guard, zone, path) : 0;
-    case LOOK_LINK: return errno = ELOOP, mark_unprotected(guard, zone, at);
+    case LOOK_LINK: return guard_add_lead(guard, &(struct guard_lead){.from = zone->source, .text = path, .end = LEAD_PATH});
     case LOOK_CLOSED: return 0;
     case LOOK_FAILED: return mark_unprotected(guard, zone, path);
   }
@@ -137,6 +137,25 @@ static int close_directory(struct guard *guard, struct guard_zone *zone, const s
   return 0;
 }
 
+/*
+ * The link stays what it is. A directory that it leads to is found wherever it lies in a zone when it is a repository of any name; what is
+ * closed in it is followed by its names all the same, as git and others reach it.
+ */
+static int close_linked(struct guard *guard, struct guard_zone *zone, const struct walk *walk, int index) {
+  const char *link = walk->find[index].path;
+  if (guard_add_lead(guard, &(struct guard_lead){.from = zone->source, .text = link, .end = LEAD_LINK}) < 0) return -1;
+  return close_directory(guard, zone, walk, index);
+}
+
+/* Of git's, which name programs and further files. */
+static int add_configs(struct guard *guard, const struct guard_zone *zone, const struct find *find) {
+  char path[PATH_MAX];
+  if (find->kind == FIND_KEPT || system_of(find) != &REPOSITORY_SYSTEM[0] || is_open(zone, "config")) return 0;
+  if ((size_t)snprintf(path, sizeof path, "%s%s%s", strcmp(zone->source, "/") == 0 ? "" : zone->source, find->path[0] ? "/" : "", find->path) >= sizeof path)
+    return errno = ENAMETOOLONG, mark_unprotected(guard, zone, find->path);
+  return guard_add_configs(guard, path, find->kind, find->type);
+}
+
 static int add_repository(struct guard *guard, struct guard_zone *zone, const struct find *find, const char *path) {
   struct guard_repository *more = path ? grow(zone->repository, zone->repositories, sizeof *more) : NULL;
   if (!more) return mark_unprotected(guard, zone, find->path);
@@ -151,7 +170,8 @@ static int close_repository(struct guard *guard, struct guard_zone *zone, struct
   struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
   find->path = arena_copy(&guard->arena, find->path, strlen(find->path));
   if (add_repository(guard, zone, find, find->path) < 0) return -1;
-  if (S_ISLNK(find->type)) return errno = ELOOP, mark_unprotected(guard, zone, find->path);
+  if (S_ISLNK(find->type)) return close_linked(guard, zone, walk, index);
+  if (add_configs(guard, zone, find) < 0) return -1;
   /* A file `.git` points to another git directory; a directory is kept where it is, its parts are closed one by one. */
   if (!is_kept(zone, walk, find) && find->path[0] && add_cover(zone, find->path, &status, S_ISDIR(find->type)) < 0) return mark_unprotected(guard, zone, find->path);
   return S_ISDIR(find->type) ? close_directory(guard, zone, walk, index) : 0;
@@ -329,6 +349,79 @@ static int close_links(struct guard *guard, const struct launchfile *file) {
   return done;
 }
 
+/* ---- paths of the host ---- */
+
+const char *guard_below(const struct guard_zone *zone, const char *path) {
+  size_t length = strcmp(zone->source, "/") == 0 ? 0 : strlen(zone->source);
+  if (zone->fd < 0 || strncmp(path, zone->source, length) != 0 || (path[length] && path[length] != '/')) return NULL;
+  return path[length] ? path + length + 1 : path + length;
+}
+
+int guard_cover_path(struct guard *guard, const char *path, const struct stat *status) {
+  for (size_t i = 0; i < guard->zones; i++) {
+    struct guard_zone *zone = &guard->zone[i];
+    const char *below = guard_below(zone, path);
+    if (!below || !below[0] || is_covered(zone, below)) continue;
+    if (add_cover(zone, arena_copy(&guard->arena, below, strlen(below)), status, 0) < 0) return mark_unprotected(guard, zone, below);
+  }
+  return 0;
+}
+
+static int has_name(const struct guard_zone *zone, const char *path) {
+  for (size_t i = 0; i < zone->names; i++)
+    if (strcmp(zone->name[i].path, path) == 0) return 1;
+  return 0;
+}
+
+int guard_watch_name(struct guard *guard, const char *path) {
+  for (size_t i = 0; i < guard->zones; i++) {
+    struct guard_zone *zone = &guard->zone[i];
+    const char *below = guard_below(zone, path);
+    if (!below || !below[0] || is_covered(zone, below) || has_name(zone, below)) continue;
+    if (add_name(zone, arena_copy(&guard->arena, below, strlen(below))) < 0) return mark_unprotected(guard, zone, below);
+  }
+  return 0;
+}
+
+/* More is no configuration that a person has written. */
+#define LEADS_MAX 4096
+
+static int has_lead(const struct guard *guard, const struct guard_lead *lead) {
+  for (size_t i = 0; i < guard->leads; i++) {
+    const struct guard_lead *known = &guard->lead[i];
+    if (known->end == lead->end && strcmp(known->text, lead->text) == 0 && strcmp(known->from, lead->from) == 0 && strcmp(known->base, lead->base) == 0) return 1;
+  }
+  return 0;
+}
+
+int guard_add_lead(struct guard *guard, const struct guard_lead *lead) {
+  struct guard_lead copy = *lead;
+  if (!copy.base) copy.base = "";
+  copy_text(guard->failed, sizeof guard->failed, copy.from);
+  if (!copy.text || has_lead(guard, &copy)) return copy.text ? 0 : -1;
+  if (guard->leads == LEADS_MAX) return errno = E2BIG, -1;
+  copy.from = arena_copy(&guard->arena, copy.from, strlen(copy.from));
+  copy.text = arena_copy(&guard->arena, copy.text, strlen(copy.text));
+  copy.base = arena_copy(&guard->arena, copy.base, strlen(copy.base));
+  struct guard_lead *more = copy.from && copy.text && copy.base ? grow(guard->lead, guard->leads, sizeof *more) : NULL;
+  if (!more) return -1;
+  guard->lead = more;
+  guard->lead[guard->leads++] = copy;
+  return 0;
+}
+
+/* A configuration adds to them while they are followed. */
+static int follow_leads(struct guard *guard) {
+  char at[PATH_MAX];
+  for (size_t i = 0; i < guard->leads; i++) {
+    struct guard_lead lead = guard->lead[i];
+    int done = guard_follow(guard, &lead, at);
+    if (done > 0 && lead.end == LEAD_CONFIG) done = guard_read_config(guard, at, lead.base);
+    if (done < 0) return -1;
+  }
+  return 0;
+}
+
 /* ---- all zones ---- */
 
 static struct guard_zone *add_zone(struct guard *guard, const struct entry *entry) {
@@ -370,7 +463,7 @@ int guard_prepare(struct guard *guard, const struct launchfile *file) {
     if (on_record(guard, &zone, &entry) < 0) return -1;
   for (size_t i = 0; i < guard->zones; i++)
     if (guard->zone[i].fd >= 0 && look_through(guard, &guard->zone[i]) < 0) return -1;
-  return close_links(guard, file);
+  return follow_leads(guard) < 0 ? -1 : close_links(guard, file);
 }
 
 const struct guard_zone *guard_zone_at(const struct guard *guard, const char *target) {
@@ -423,10 +516,12 @@ void guard_close(struct guard *guard) {
   if (guard->events >= 0) close(guard->events);
   walk_free(&guard->walk);
   free(guard->zone);
+  free(guard->lead);
   free(guard->watch);
   arena_free(&guard->arena);
   guard->zone = NULL;
+  guard->lead = NULL;
   guard->watch = NULL;
-  guard->zones = guard->watches = 0;
+  guard->zones = guard->leads = guard->watches = 0;
   guard->events = -1;
 }

@@ -36,6 +36,19 @@ struct guard_name {
   const char *path;
 };
 
+/* A path that protected things lead to, by a link or by the configuration of a repository. */
+struct guard_lead {
+  const char *from; /* directory of the host, without links */
+  const char *text;
+  enum lead_end {
+    LEAD_PATH,  /* is closed */
+    LEAD_LINK,  /* stays as it is: only the links on the way matter */
+    LEAD_WORD,  /* is closed where it is a file, and not watched where it is missing */
+    LEAD_CONFIG /* is closed, and is a configuration of git that leads further */
+  } end;
+  const char *base; /* LEAD_CONFIG: the directory of the host in which its programs are started */
+};
+
 /* What is kept of a git directory from the beginning to the end. */
 struct guard_repository {
   enum find_kind kind;
@@ -73,6 +86,8 @@ struct guard_watch;
 struct guard {
   struct guard_zone *zone; /* those that are writable */
   size_t zones;
+  struct guard_lead *lead; /* followed once all zones are open */
+  size_t leads;
   struct arena arena;
   int events; /* inotify; -1 = nothing is watched */
   struct guard_watch *watch;
@@ -118,6 +133,20 @@ void guard_close(struct guard *guard);
 
 /* ---- between its parts ---- */
 
+/* Closes what `lead` leads to, and every link on the way, in all writable zones. 1, 0: it leads nowhere; `at` gets the end. -1 with errno
+ * and `failed`. */
+int guard_follow(struct guard *guard, const struct guard_lead *lead, char at[PATH_MAX]);
+/* Covers, or watches, a path of the host in every writable zone that holds it, unless it is already. -1 with errno and `failed`. */
+int guard_cover_path(struct guard *guard, const char *path, const struct stat *status);
+int guard_watch_name(struct guard *guard, const char *path);
+/* `path` of the host in a zone: what follows its root; NULL = it is not in there, or the zone is a single file. */
+const char *guard_below(const struct guard_zone *zone, const char *path);
+/* Copies and keeps a lead. -1 with errno and `failed`. */
+int guard_add_lead(struct guard *guard, const struct guard_lead *lead);
+/* The leads in the configuration at `at`, a path of the host without links. -1 with errno and `failed`. */
+int guard_read_config(struct guard *guard, const char *at, const char *base);
+/* The configurations of a repository: the directory, or file, `.git` at `path` of the host, or one without a name. */
+int guard_add_configs(struct guard *guard, const char *path, enum find_kind kind, mode_t type);
 /* As a person on the host would call it, cut where there is no room. */
 void guard_host_path(const struct guard_zone *zone, const char *path, char *to, size_t room);
 /* Whether a find is protected and was not there when the run began. */

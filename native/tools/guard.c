@@ -40,6 +40,7 @@ static void read_launch_file(struct launchfile *file) {
 /* ---- the plan ---- */
 
 static void print_cover(const struct guard_zone *zone, const struct guard_cover *cover, const char *mode, int *first) {
+  if (S_ISLNK(cover->type)) errno = ELOOP, fail_step("protect", cover->path); /* a daemon would mount over what it leads to */
   printf("%s{\"zone\":", *first ? "" : ",");
   put_json(stdout, zone->target);
   printf(",\"path\":");

@@ -325,14 +325,14 @@ function protectProblems({ protect, origins }: Policy): readonly string[] {
 }
 
 /**
- * A protected path that is a symbolic link, or lies behind one, cannot be held: nothing can be mounted on a link, and the command
- * could replace it by a directory of its own.
+ * In a copy-on-write zone a protected path that is a symbolic link, or lies behind one: apply knows names, and not what they lead to. In
+ * others the guard covers the link and what it leads to (native/lib/guard-follow.c).
  */
 function linkedProtection(
   { mode, source, at, privateRoot, isHome }: Wanted,
   { policy, request, paths }: MountInputs,
 ): readonly string[] {
-  if (!isWritable(mode) || source === undefined || privateRoot !== undefined || isHome) return []
+  if (mode !== 'cow' || source === undefined || privateRoot !== undefined || isHome) return []
   const words = protectedWords(policy)
   const steps = protectedSteps({ source: pathFact(paths, source).real, words, homes: request.homes })
   const links = steps.filter((step) => paths[step]?.link !== undefined)
@@ -340,15 +340,15 @@ function linkedProtection(
   const first = links.filter((link) => !links.some((other) => isBelow(link, other)))
   return first.map(
     (link) =>
-      `${at}: ${shown(link)} must stay read-only but is a symbolic link; make it a real directory or file, show the zone read-only, or ${givingUp(link, [pathFact(paths, source).real, ...request.homes])}`,
+      `${at}: ${shown(link)} is protected but is a symbolic link, and apply cannot say what is behind it; make it a real directory or file, show the zone read-only, or ${givingUp(link, [pathFact(paths, source).real, ...request.homes])}`,
   )
 }
 
 /** The flags of the built-in names that are the link, or lie behind it. */
 function givingUp(link: string, roots: readonly string[]): string {
-  const names = [...PROTECTED_NAMES, ...REPOSITORY_SYSTEMS].map(({ name }) => name).filter((name) =>
-    roots.some((root) => isWithin(posix.join(root, name), link)),
-  )
+  const names = [...PROTECTED_NAMES, ...REPOSITORY_SYSTEMS]
+    .map(({ name }) => name)
+    .filter((name) => roots.some((root) => isWithin(posix.join(root, name), link)))
   const flags = names.map((name) => `--protect-not ${shellWord(name)}`)
   return flags.length === 0 ? 'leave it out of protect' : `give it up with ${flags.join(' ')}`
 }

@@ -11,11 +11,8 @@ import { commandCandidates, searchPath, toolchainQuestions } from './toolchain.t
 import { trustQuestions } from './trust.ts'
 import { isBelow } from './well-known-paths.ts'
 
-/** In which zones it is asked what is at protected paths. */
-type Protecting = (mode: Wanted['mode']) => boolean
-
 /** The first round: what can be asked before anything is known. Sorted, without repetition. */
-export function pathsNamedBy(policy: Policy, request: Request, protecting: Protecting = isWritable): readonly string[] {
+export function pathsNamedBy(policy: Policy, request: Request): readonly string[] {
   const wanted = wantedMounts({ policy, request })
   return tidy([
     ...SYSTEM_QUESTIONS,
@@ -28,19 +25,14 @@ export function pathsNamedBy(policy: Policy, request: Request, protecting: Prote
     ...wanted.flatMap((one) => sourceQuestions(one)),
     ...mountPoints(wanted),
     ...decidingNames(policy, request).flatMap(stepsAsWritten),
-    ...protectedPaths({ policy, request, sources: sourcesOf(wanted, protecting) }),
+    ...protectedPaths({ policy, request, sources: layeredSources(wanted) }),
   ])
 }
 
 /** Further rounds: what the answers so far make us want to know; ends when it names nothing new. */
-export function followUpPaths(
-  policy: Policy,
-  request: Request,
-  seen: PathFacts,
-  protecting: Protecting = isWritable,
-): readonly string[] {
+export function followUpPaths(policy: Policy, request: Request, seen: PathFacts): readonly string[] {
   const wanted = wantedMounts({ policy, request })
-  const sources = sourcesOf(wanted, protecting).flatMap((source) => seen[source]?.real ?? [])
+  const sources = layeredSources(wanted).flatMap((source) => seen[source]?.real ?? [])
   return tidy([
     ...(policy.toolchains === 'off' ? [] : toolchainQuestions(request, seen)),
     ...unresolvedPaths([...decidingNames(policy, request), ...sourceNames(policy, request)], seen),
@@ -50,18 +42,16 @@ export function followUpPaths(
 
 /**
  * The answers that a plan of this request is made from, out of those that were gathered for more, and that nobody asks for again. What is
- * at the protected paths of a writable zone the runner finds out for each run, and refuses a link there (native/lib/guard.c); of a
- * copy-on-write zone it does not.
+ * at the protected paths of a writable zone the runner finds out for each run (native/lib/guard.c); of a copy-on-write zone it does not.
  */
 export function decidedBy(policy: Policy, request: Request, answers: PathFacts): PathFacts {
-  const protecting: Protecting = (mode) => mode === 'cow'
   const pick = (paths: readonly string[]): PathFacts =>
     Object.fromEntries(paths.flatMap((path) => (answers[path] === undefined ? [] : [[path, answers[path]]])))
   const rounds = (seen: PathFacts): PathFacts => {
-    const more = pick(followUpPaths(policy, request, seen, protecting))
+    const more = pick(followUpPaths(policy, request, seen))
     return Object.keys(more).length === 0 ? seen : rounds({ ...seen, ...more })
   }
-  return rounds(pick(pathsNamedBy(policy, request, protecting)))
+  return rounds(pick(pathsNamedBy(policy, request)))
 }
 
 function sourceNames(policy: Policy, request: Request): readonly string[] {
@@ -86,7 +76,7 @@ function mountPoints(wanted: readonly Wanted[]): readonly string[] {
   )
 }
 
-/** Protected paths inside writable zones, with the directories on the way: a symbolic link there would lead elsewhere. */
+/** Protected paths inside copy-on-write zones, with the directories on the way: a symbolic link there would lead elsewhere. */
 function protectedPaths({ policy, request: { homes }, sources }: Writable): readonly string[] {
   const words = protectedWords(policy)
   return sources.flatMap((source) => protectedSteps({ source, words, homes }))
@@ -98,9 +88,9 @@ interface Writable {
   readonly sources: readonly string[]
 }
 
-function sourcesOf(wanted: readonly Wanted[], isAsked: Protecting): readonly string[] {
+function layeredSources(wanted: readonly Wanted[]): readonly string[] {
   return wanted.flatMap(({ mode, source, privateRoot }) =>
-    isAsked(mode) && source !== undefined && privateRoot === undefined ? [source] : [],
+    mode === 'cow' && source !== undefined && privateRoot === undefined ? [source] : [],
   )
 }
 

@@ -178,9 +178,21 @@ const SETUP_FAILURES: readonly SetupRow[] = [
   {
     step: 'launch: protect',
     errno: 'ELOOP',
-    why: (path) => `${path} must stay read-only but is a symbolic link`,
-    hint: () =>
-      'make it a real directory or file, show the zone read-only, or give its name up with --protect-not NAME',
+    why: (path) => `${path} is protected but is behind too many symbolic links`,
+    hint: () => 'replace one of the links by what it leads to, or show the zone read-only',
+  },
+  {
+    step: 'launch: protect',
+    errno: 'EBUSY',
+    why: (path) =>
+      `${path} is a writable zone, and a protected link, or the repository's configuration (core.hooksPath), leads to all of it`,
+    hint: (path) => `let it lead to a directory of its own, or show ${shellWord(path)} read-only`,
+  },
+  {
+    step: 'launch: protect',
+    errno: 'EBADMSG',
+    why: (path) => `${path} is a configuration that git would not read either, so nothing says what git runs here`,
+    hint: (path) => `git config --file ${shellWord(path)} --list  says which line`,
   },
   {
     step: 'launch: protect',
@@ -193,8 +205,17 @@ const SETUP_FAILURES: readonly SetupRow[] = [
   {
     step: 'launch: protect',
     errno: 'E2BIG',
-    why: (path) => `${path} has more than a million entries, too many to look through for git directories before each run`,
-    hint: () => 'name the directories that the command needs to write one by one; or --protect-not .git --protect-not .hg --protect-not .jj',
+    why: (path) =>
+      `${path} has more than a million entries, too many to look through for git directories before each run`,
+    hint: () =>
+      'name the directories that the command needs to write one by one; or --protect-not .git --protect-not .hg --protect-not .jj',
+  },
+  {
+    step: 'stage: read directory',
+    errno: 'EACCES',
+    why: (path) =>
+      `${path} in a writable zone is closed to its own user, and without namespaces what is protected in it cannot be told apart from the rest`,
+    hint: (path) => `chmod u+rwx ${shellWord(path)}`,
   },
   {
     step: 'launch: mount below a cow zone',

@@ -53,6 +53,8 @@ export function flagName(path: string, zones: readonly PlannedZone[]): readonly 
   if (name !== undefined && words[0] !== '.git') return builtInName(posix.join(zone.source, name))
   const other = OTHER_SYSTEMS.find((system) => words.includes(system))
   if (other !== undefined) return [other]
+  // Neither a repository nor in one: something that a repository's configuration names.
+  if (!words.includes(GIT) && words.at(-1) !== 'HEAD') return ['.git/config']
   const closed = CLOSED_IN_GIT.find((one) => rest.endsWith(`/${one}`))
   return [closed === undefined || words.at(-1) === '.git' ? '.git' : `.git/${closed}`]
 }

@@ -156,10 +156,10 @@ const ZONES: readonly Row[] = [
     }),
   ),
   {
-    title: 'a protected name that is a symbolic link',
+    title: 'a protected name of a copy-on-write zone that is a symbolic link',
     make: 'mkdir there; ln -s there .vscode',
-    provoke: 'llm-do exec --rw . -- touch .vscode/settings.json',
-    said: /must stay read-only but is a symbolic link; .* give it up with (--protect-not .*)/,
+    provoke: 'llm-do exec --cow . -- touch .vscode/settings.json',
+    said: /is protected but is a symbolic link, .* give it up with (--protect-not .*)/,
     follow: addFlags,
   },
   {

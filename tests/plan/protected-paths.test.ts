@@ -103,10 +103,12 @@ describe('In a plan', () => {
   test.each([
     ['itself', { [`${SOURCE}/.vscode`]: '-> /srv/shared', '/srv/shared': 'directory' }, `${SOURCE}/.vscode`],
     ['in its parent', { [`${SOURCE}/.git`]: '-> real.git', [`${SOURCE}/real.git`]: 'directory' }, `${SOURCE}/.git`],
-  ])('a protected path that is a symbolic link %s is refused, since it could be replaced', (_title, tree, link) => {
-    expect(() => planIn({ tree: { ...PLAIN_TREE, ...tree }, policy: { workspace: 'rw' } })).toThrow(
-      `${link} must stay read-only but is a symbolic link`,
+  ])('in a copy-on-write zone a protected path that is a symbolic link %s is refused', (_title, tree, link) => {
+    expect(() => planIn({ tree: { ...PLAIN_TREE, ...tree }, policy: { workspace: 'cow' } })).toThrow(
+      `${link} is protected but is a symbolic link`,
     )
+    // In a writable one the guard covers the link, and what it leads to.
+    expect(planIn({ tree: { ...PLAIN_TREE, ...tree }, policy: { workspace: 'rw' } }).zones).toHaveLength(1)
     expect(planIn({ tree: { ...PLAIN_TREE, ...tree }, policy: { workspace: 'ro' } }).zones).toHaveLength(1)
   })
 

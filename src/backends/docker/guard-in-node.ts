@@ -27,7 +27,19 @@ export function withGit(zone: PlannedZone): PlannedZone {
 
 /** Of the covers that a zone could have, those that there is something for. */
 export function coversThere(zone: PlannedZone): readonly Cover[] {
-  return coversOf(zone).filter(({ path }) => kindOf(join(zone.source, path)) !== 'missing')
+  return coversOf(zone).filter(({ path }) => {
+    const kind = kindOf(join(zone.source, path))
+    if (kind === 'link') throw linkInTheWay(join(zone.source, path))
+    return kind !== 'missing'
+  })
+}
+
+export function linkInTheWay(path: string): SandboxError {
+  return new SandboxError(
+    'ZONE_INVALID',
+    `${path} is protected, but a symbolic link is in the way, which no mount of a container can hold in place`,
+    { hint: 'leave it out of protect, replace the link by what it leads to, or make the zone ro' },
+  )
 }
 
 /** Looks now at what is missing; the function that it returns does so again, and renames aside what has come. */
@@ -101,7 +113,8 @@ class Unseen extends SandboxError {
   }
 }
 
-const isAbsent = (error: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')
+const isAbsent = (error: unknown): boolean =>
+  ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')
 
 function entriesOf(directory: string): readonly { readonly name: string; readonly isDirectory: boolean }[] {
   try {
@@ -121,10 +134,11 @@ function isEmptyFile(path: string): boolean {
   return seen?.isFile() === true && (seen.size === 0 || basename(path) !== GIT)
 }
 
-function kindOf(path: string): 'missing' | 'directory' | 'other' {
+function kindOf(path: string): 'missing' | 'directory' | 'link' | 'other' {
   try {
     const seen = lstatSync(path, { throwIfNoEntry: false })
-    return seen === undefined ? 'missing' : seen.isDirectory() ? 'directory' : 'other'
+    if (seen === undefined) return 'missing'
+    return seen.isSymbolicLink() ? 'link' : seen.isDirectory() ? 'directory' : 'other'
   } catch (error) {
     if (isAbsent(error)) return 'missing' // ENOTDIR: a file is in the way.
     throw new Unseen(path, error)

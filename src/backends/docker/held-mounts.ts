@@ -11,7 +11,7 @@ import { SandboxError } from '../../error.ts'
 import type { Plan, PlannedZone } from '../../plan/plan.ts'
 import type { DockerInputs, DockerRunInputs } from './command-environment.ts'
 import { planCovers } from './guard.ts'
-import { coversThere, withGit } from './guard-in-node.ts'
+import { coversThere, linkInTheWay, withGit } from './guard-in-node.ts'
 import type { Cover } from './mounts.ts'
 
 /** O_PATH of open(2): the same on every architecture that Linux shares with us; node has no name for it. */
@@ -186,14 +186,4 @@ function closed(path: string, cause: unknown): SandboxError {
     hint: 'chmod u+rwx the directories on the way, or make the zone ro',
     cause,
   })
-}
-
-function linkInTheWay(path: string): SandboxError {
-  return new SandboxError(
-    'ZONE_INVALID',
-    `${path} is protected, but a symbolic link is in the way, which no mount can hold in place`,
-    {
-      hint: 'leave it out of protect, replace the link by what it leads to, or make the zone ro',
-    },
-  )
 }

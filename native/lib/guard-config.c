@@ -1,0 +1,237 @@
+/*
+ * What the configuration of a repository names: hooks, included files, and the programs that git starts. They are the host's to run, so
+ * they are closed where they lie in a writable zone. The file is read as git reads it (lib/git-config.h), and git is not started.
+ *
+ * The condition of an `includeIf` is not asked: it may hold another day. Settings of the user and of the machine are read only where a
+ * repository includes them.
+ */
+#include "lib/guard.h"
+
+#include "lib/git-config.h"
+#include "lib/launch-file.h"
+#include "lib/report-failure.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Some thousand times what a repository with many branches takes. */
+#define CONFIG_MAX (4u << 20)
+
+/* ---- which values count ---- */
+
+enum meaning {
+  NAMES_NOTHING,
+  NAMES_PATH,    /* from the directory in which programs are started */
+  NAMES_CONFIG,  /* from the directory of the file */
+  NAMES_PROGRAM, /* a line of the shell */
+  NAMES_ALIAS    /* the same behind "!", and nothing otherwise */
+};
+
+/* By section and name, "*" = any name. From git-config(1) and git-hook(1). */
+static const struct {
+  const char *section, *name;
+  enum meaning meaning;
+} KEYS[] = {
+    {"include", "path", NAMES_CONFIG},
+    {"includeif", "path", NAMES_CONFIG},
+    {"core", "hookspath", NAMES_PATH},
+    {"core", "attributesfile", NAMES_PATH},
+    {"init", "templatedir", NAMES_PATH},
+    {"core", "fsmonitor", NAMES_PROGRAM},
+    {"core", "sshcommand", NAMES_PROGRAM},
+    {"core", "editor", NAMES_PROGRAM},
+    {"core", "pager", NAMES_PROGRAM},
+    {"core", "askpass", NAMES_PROGRAM},
+    {"core", "gitproxy", NAMES_PROGRAM},
+    {"core", "alternaterefscommand", NAMES_PROGRAM},
+    {"sequence", "editor", NAMES_PROGRAM},
+    {"interactive", "difffilter", NAMES_PROGRAM},
+    {"pager", "*", NAMES_PROGRAM},
+    {"diff", "external", NAMES_PROGRAM},
+    {"diff", "command", NAMES_PROGRAM},
+    {"diff", "textconv", NAMES_PROGRAM},
+    {"filter", "clean", NAMES_PROGRAM},
+    {"filter", "smudge", NAMES_PROGRAM},
+    {"filter", "process", NAMES_PROGRAM},
+    {"merge", "driver", NAMES_PROGRAM},
+    {"mergetool", "cmd", NAMES_PROGRAM},
+    {"mergetool", "path", NAMES_PROGRAM},
+    {"difftool", "cmd", NAMES_PROGRAM},
+    {"difftool", "path", NAMES_PROGRAM},
+    {"browser", "cmd", NAMES_PROGRAM},
+    {"browser", "path", NAMES_PROGRAM},
+    {"man", "cmd", NAMES_PROGRAM},
+    {"man", "path", NAMES_PROGRAM},
+    {"gpg", "program", NAMES_PROGRAM},
+    {"gpg", "defaultkeycommand", NAMES_PROGRAM},
+    {"hook", "command", NAMES_PROGRAM},
+    {"trailer", "command", NAMES_PROGRAM},
+    {"trailer", "cmd", NAMES_PROGRAM},
+    {"tar", "command", NAMES_PROGRAM},
+    {"remote", "uploadpack", NAMES_PROGRAM},
+    {"remote", "receivepack", NAMES_PROGRAM},
+    {"uploadpack", "packobjectshook", NAMES_PROGRAM},
+    {"sendemail", "*", NAMES_PROGRAM},
+    {"guitool", "cmd", NAMES_PROGRAM},
+    {"instaweb", "httpd", NAMES_PROGRAM},
+    {"credential", "helper", NAMES_ALIAS},
+    {"alias", "*", NAMES_ALIAS},
+    {"submodule", "update", NAMES_ALIAS},
+};
+
+static enum meaning meaning_of(const char *key) {
+  size_t section = strcspn(key, ".");
+  const char *dot = strrchr(key, '.'), *name = dot ? dot + 1 : key;
+  for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++)
+    if (strlen(KEYS[i].section) == section && strncmp(KEYS[i].section, key, section) == 0 && (strcmp(KEYS[i].name, "*") == 0 || strcmp(KEYS[i].name, name) == 0))
+      return KEYS[i].meaning;
+  return NAMES_NOTHING;
+}
+
+/* ---- leads ---- */
+
+struct config {
+  struct guard *guard;
+  const char *base; /* where git starts programs */
+  char directory[PATH_MAX]; /* of the file */
+};
+
+/* "~/x" is in the user's home. */
+static int add_lead(struct config *config, const char *from, const char *text, enum lead_end end) {
+  char path[PATH_MAX];
+  const char *home = getenv("HOME");
+  if (text[0] == '~' && text[1] == '/') {
+    if (!home || home[0] != '/') return 0;
+    if ((size_t)snprintf(path, sizeof path, "%s%s", home, text + 1) >= sizeof path) return errno = ENAMETOOLONG, -1;
+    text = path;
+  }
+  return guard_add_lead(config->guard, &(struct guard_lead){from, text, end, config->base});
+}
+
+#define BETWEEN_WORDS " \t\n\r\"'`;|&()<>$={}"
+
+/*
+ * Each word of the line may be a file of the zone: "./x", "sh tools/x.sh", "VAR=1 x --option=y". The first that is a path is watched where
+ * it is missing; the shell looks for all others on PATH, or hands them on.
+ */
+static int add_words(struct config *config, const char *line) {
+  char word[PATH_MAX];
+  int is_first = 1;
+  for (const char *at = line + strspn(line, BETWEEN_WORDS); *at; at += strspn(at, BETWEEN_WORDS)) {
+    size_t length = strcspn(at, BETWEEN_WORDS);
+    if (length < sizeof word && at[0] != '-' && at[0] != '%') {
+      snprintf(word, sizeof word, "%.*s", (int)length, at);
+      int is_path = strchr(word, '/') != NULL;
+      if (add_lead(config, config->base, word, is_path && is_first ? LEAD_PATH : LEAD_WORD) < 0) return -1;
+      if (is_path) is_first = 0;
+    }
+    at += length;
+  }
+  return 0;
+}
+
+/* A path with blanks in it is one word where nothing else is in the line. */
+static int add_program(struct config *config, const char *line) {
+  if (strchr(line, '/') && strpbrk(line, " \t") && add_lead(config, config->base, line, LEAD_WORD) < 0) return -1;
+  return add_words(config, line);
+}
+
+static int on_value(void *data, const char *key, const char *value) {
+  struct config *config = data;
+  if (!value || !value[0]) return 0;
+  switch (meaning_of(key)) {
+    case NAMES_NOTHING: return 0;
+    case NAMES_PATH: return add_lead(config, config->base, value, LEAD_PATH);
+    case NAMES_CONFIG: return add_lead(config, config->directory, value, LEAD_CONFIG);
+    case NAMES_PROGRAM: return add_program(config, value);
+    case NAMES_ALIAS: return value[0] == '!' ? add_words(config, value + 1) : value[0] == '/' ? add_program(config, value) : 0;
+  }
+  return 0;
+}
+
+/* ---- files ---- */
+
+/* NULL with errno; a directory, or a FIFO, which would make us wait, is no configuration (EISDIR). The caller frees. */
+static char *read_text(const char *path, size_t *size) {
+  struct stat status;
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+  char *text = NULL;
+  if (fd >= 0 && fstat(fd, &status) == 0) {
+    errno = EISDIR;
+    if (S_ISREG(status.st_mode)) text = read_all(fd, CONFIG_MAX, size);
+  }
+  int error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+  return text;
+}
+
+static void directory_of(const char *path, char *to) {
+  copy_text(to, PATH_MAX, path);
+  char *slash = strrchr(to, '/');
+  if (slash) slash[slash == to] = 0;
+}
+
+int guard_read_config(struct guard *guard, const char *at, const char *base) {
+  struct config config = {.guard = guard, .base = base};
+  size_t size;
+  directory_of(at, config.directory);
+  char *text = read_text(at, &size);
+  if (!text && (errno == EISDIR || errno == ENOENT)) return 0;
+  int done = text ? git_config_read(text, size, on_value, &config) : -1, error = errno;
+  free(text);
+  if (done < 0) copy_text(guard->failed, sizeof guard->failed, at);
+  errno = error;
+  return done;
+}
+
+static int add_config(struct guard *guard, const char *base, const char *directory, const char *below) {
+  char text[PATH_MAX];
+  if ((size_t)snprintf(text, sizeof text, "%s/%s", directory, below) >= sizeof text) return copy_text(guard->failed, sizeof guard->failed, directory), errno = ENAMETOOLONG, -1;
+  return guard_add_lead(guard, &(struct guard_lead){base, text, LEAD_CONFIG, base});
+}
+
+/* The one line of a file such as `commondir`. "" = there is none. */
+static int read_line(const char *path, const char *mark, char line[PATH_MAX]) {
+  size_t size;
+  line[0] = 0;
+  char *text = read_text(path, &size);
+  if (!text) return errno == ENOENT || errno == ENOTDIR || errno == EISDIR ? 0 : -1;
+  if (size > strlen(mark) && strncmp(text, mark, strlen(mark)) == 0) {
+    const char *begin = text + strlen(mark);
+    size_t length = strnlen(begin, size - strlen(mark));
+    while (length > 0 && (begin[length - 1] == '\n' || begin[length - 1] == '\r')) length--;
+    snprintf(line, PATH_MAX, "%.*s", (int)length, begin);
+  }
+  free(text);
+  return 0;
+}
+
+/* `directory` is as it is written: from `base`, or absolute. */
+static int add_directory(struct guard *guard, const char *base, const char *directory) {
+  char path[PATH_MAX], common[PATH_MAX];
+  const char *from = directory[0] == '/' ? "" : base;
+  if ((size_t)snprintf(path, sizeof path, "%s%s%s/commondir", from, from[0] ? "/" : "", directory) >= sizeof path) return errno = ENAMETOOLONG, -1;
+  if (read_line(path, "", common) < 0) return copy_text(guard->failed, sizeof guard->failed, path), -1;
+  if (common[0] && common[0] != '/') {
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, common) >= sizeof path) return errno = ENAMETOOLONG, -1;
+    copy_text(common, sizeof common, path);
+  }
+  if (common[0] && add_config(guard, base, common, "config") < 0) return -1;
+  return add_config(guard, base, directory, "config") < 0 || add_config(guard, base, directory, "config.worktree") < 0 ? -1 : 0;
+}
+
+int guard_add_configs(struct guard *guard, const char *path, enum find_kind kind, mode_t type) {
+  char base[PATH_MAX], line[PATH_MAX];
+  if (kind == FIND_BARE) return add_directory(guard, path, ".");
+  directory_of(path, base);
+  if (S_ISDIR(type)) return add_directory(guard, base, ".git");
+  if (!S_ISREG(type)) return 0;
+  if (read_line(path, "gitdir: ", line) < 0) return copy_text(guard->failed, sizeof guard->failed, path), -1;
+  return line[0] ? add_directory(guard, base, line) : 0;
+}

@@ -1,0 +1,148 @@
+/*
+ * What a protected name leads to: symbolic links, and paths in the configuration of a repository (lib/git-config.h).
+ *
+ * Theory of operation. A path is followed as the kernel would, step by step from the root of the host. A step in a writable zone is one
+ * that a command could exchange: a link there is covered, as a name that stays in its place, and the end of the way is closed like any
+ * protected path. Steps elsewhere are followed and left alone.
+ */
+#include "lib/guard.h"
+
+#include "lib/report-failure.h"
+#include "lib/syscalls.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As many as the kernel follows (path_resolution(7)). */
+#define LINKS_MAX 40
+
+struct way {
+  struct guard *guard;
+  char at[PATH_MAX];   /* what has been followed; no link is left in it, "" = the root of the host */
+  char rest[PATH_MAX]; /* what is to be followed */
+  int links;
+  int end; /* LEAD_ of the lead */
+};
+
+static int give_up(struct way *way, const char *path, int error) {
+  copy_text(way->guard->failed, sizeof way->guard->failed, path);
+  return errno = error, -1;
+}
+
+/* The zone nearest to `path` whose entries a command can exchange; NULL = none. */
+static struct guard_zone *zone_of(struct guard *guard, const char *path) {
+  struct guard_zone *nearest = NULL;
+  for (size_t i = 0; i < guard->zones; i++) {
+    struct guard_zone *zone = &guard->zone[i];
+    if (guard_below(zone, path) && (!nearest || strlen(zone->source) > strlen(nearest->source))) nearest = zone;
+  }
+  return nearest;
+}
+
+static enum look look_at_host(const char *path, char *at, struct stat *status) {
+  copy_text(at, PATH_MAX, path);
+  if (lstat(path[0] ? path : "/", status) == 0) return S_ISLNK(status->st_mode) ? LOOK_LINK : LOOK_FOUND;
+  if (errno == ENOENT || errno == ENOTDIR) return LOOK_MISSING;
+  return errno == EACCES && geteuid() != 0 ? LOOK_CLOSED : LOOK_FAILED; /* the user's programs cannot follow it either */
+}
+
+static ssize_t read_link(const struct guard_zone *zone, const char *path, char text[PATH_MAX]) {
+  int fd = zone ? sys_openat2(zone->fd, guard_below(zone, path), O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH)
+                : open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  ssize_t length = fd < 0 ? -1 : readlinkat(fd, "", text, PATH_MAX - 1);
+  int error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+  if (length >= 0) text[length] = 0;
+  return length;
+}
+
+/* ---- steps ---- */
+
+/* The next word of `rest`, which loses it. 0 = there is none. */
+static int next_word(struct way *way, char word[NAME_MAX + 2]) {
+  size_t begin = strspn(way->rest, "/"), length = strcspn(way->rest + begin, "/");
+  if (length == 0) return 0;
+  snprintf(word, NAME_MAX + 2, "%.*s", (int)length, way->rest + begin);
+  memmove(way->rest, way->rest + begin + length, strlen(way->rest + begin + length) + 1);
+  return 1;
+}
+
+static void step_up(char *path) {
+  char *slash = strrchr(path, '/');
+  if (slash) *slash = 0;
+}
+
+static int expand(struct way *way, const struct guard_zone *zone, const char *link) {
+  char text[PATH_MAX], rest[PATH_MAX];
+  if (++way->links > LINKS_MAX) return give_up(way, link, ELOOP);
+  if (read_link(zone, link, text) < 0) return give_up(way, link, errno);
+  if ((size_t)snprintf(rest, sizeof rest, "%s/%s", text, way->rest) >= sizeof rest) return give_up(way, link, ENAMETOOLONG);
+  copy_text(way->rest, sizeof way->rest, rest);
+  if (text[0] == '/') way->at[0] = 0;
+  return 0;
+}
+
+/* `rest` behind a name that is missing: what would be there one day. With a ".." in it that depends on what will be there. */
+static int watch_missing(struct way *way, const char *missing) {
+  char path[PATH_MAX], word[NAME_MAX + 2];
+  copy_text(path, sizeof path, missing);
+  while (next_word(way, word)) {
+    if (strcmp(word, ".") == 0) continue;
+    if (strcmp(word, "..") == 0) return guard_watch_name(way->guard, missing);
+    size_t used = strlen(path);
+    if ((size_t)snprintf(path + used, sizeof path - used, "/%s", word) >= sizeof path - used) return give_up(way, missing, ENAMETOOLONG);
+  }
+  return guard_watch_name(way->guard, path);
+}
+
+/* 1 = go on, 0 = this is the end, -1 with errno. */
+static int take_step(struct way *way, const char *word) {
+  char next[PATH_MAX], at[PATH_MAX];
+  struct stat status;
+  if (strcmp(word, ".") == 0) return 1;
+  if (strcmp(word, "..") == 0) return step_up(way->at), 1;
+  if ((size_t)snprintf(next, sizeof next, "%s/%s", way->at, word) >= sizeof next) return give_up(way, way->at, ENAMETOOLONG);
+  const struct guard_zone *zone = zone_of(way->guard, next);
+  const char *in_zone = zone ? guard_below(zone, next) : "";
+  switch (zone && in_zone[0] ? look_at(zone->fd, in_zone, at, &status) : look_at_host(next, at, &status)) {
+    case LOOK_FOUND: copy_text(way->at, sizeof way->at, next); return 1;
+    case LOOK_LINK:
+      if (zone && strcmp(at, in_zone) != 0) return give_up(way, next, ESTALE); /* exchanged while we look */
+      if (zone && guard_cover_path(way->guard, next, &status) < 0) return -1;
+      return expand(way, zone, next) < 0 ? -1 : 1;
+    case LOOK_MISSING: return zone && way->end != LEAD_WORD ? watch_missing(way, next) : 0;
+    case LOOK_CLOSED: return 0;
+    case LOOK_FAILED: return give_up(way, next, errno);
+  }
+  return -1;
+}
+
+static int close_end(struct way *way) {
+  char at[PATH_MAX];
+  struct stat status;
+  const struct guard_zone *zone = zone_of(way->guard, way->at);
+  if (!zone) return 0;
+  if (way->end == LEAD_LINK) return 0;
+  if (!guard_below(zone, way->at)[0]) return give_up(way, way->at, EBUSY); /* the zone itself cannot be closed */
+  enum look look = look_at(zone->fd, guard_below(zone, way->at), at, &status);
+  if (look != LOOK_FOUND) return give_up(way, way->at, look == LOOK_FAILED ? errno : ESTALE);
+  if (way->end == LEAD_WORD && !S_ISREG(status.st_mode)) return 0;
+  return guard_cover_path(way->guard, way->at, &status);
+}
+
+int guard_follow(struct guard *guard, const struct guard_lead *lead, char at[PATH_MAX]) {
+  struct way way = {.guard = guard, .end = lead->end};
+  char word[NAME_MAX + 2];
+  int done = 1;
+  if (strlen(lead->text) >= sizeof way.rest || strlen(lead->from) >= sizeof way.at) return give_up(&way, lead->from, ENAMETOOLONG);
+  copy_text(way.rest, sizeof way.rest, lead->text);
+  if (lead->text[0] != '/') copy_text(way.at, sizeof way.at, strcmp(lead->from, "/") == 0 ? "" : lead->from);
+  while (done > 0 && next_word(&way, word)) done = take_step(&way, word);
+  if (done > 0) done = close_end(&way) < 0 ? -1 : 1;
+  copy_text(at, PATH_MAX, way.at);
+  return done;
+}

@@ -1,0 +1,134 @@
+/**
+ * What a protected name leads to: symbolic links at such names, and what the repository's own configuration names for git to run. The run
+ * goes on, the link stays what it is, and what it leads to is closed where it lies in a writable zone.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, test } from 'vitest'
+import type { Result } from '../../src/report/result.ts'
+import { runHere } from '../real/in-process.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+
+const ENGINES: readonly { readonly engine: string; readonly words: readonly string[] }[] = [
+  { engine: 'unshare', words: ['--engine', 'unshare'] },
+  { engine: 'bwrap', words: ['--engine', 'bwrap'] },
+  // Without namespaces a zone of root cannot be lent.
+  ...(process.getuid?.() === 0 ? [] : [{ engine: 'none', words: ['--backend', 'no-namespaces'] }]),
+]
+
+const LINKS: Readonly<Record<string, string>> = {
+  '.git/hooks': '../githooks',
+  '.npmrc': 'conf/one',
+  'conf/one': 'npmrc',
+  '.vscode': 'real/vscode',
+  '.agents': '../outside',
+  '.envrc': 'later/envrc',
+}
+
+const CONFIG = `
+[core]
+	repositoryformatversion = 0
+	hooksPath = tools/hooks
+	fsmonitor = ./fsm.sh
+	sshCommand = sh "tools/ssh.sh" -v
+[include]
+	path = ../cfg/git
+[includeIf "gitdir:/never"]
+	path = ../cfg/never
+[filter "x"]
+	clean = X=1 ./clean.sh %f
+[diff "x"]
+	textconv = bin/text
+[credential]
+	helper = !./helper.sh
+`
+
+/** Of the zone, and what is named there. */
+const TARGETS = [
+  ...['githooks/pre-commit', 'conf/npmrc', 'real/vscode/tasks.json'],
+  ...['tools/hooks/pre-commit', 'fsm.sh', 'tools/ssh.sh', 'clean.sh', 'bin/text', 'helper.sh'],
+  ...['cfg/git', 'cfg/never', 'cfg/filter.sh'],
+]
+
+const write = (zone: string, path: string, text: string): void => {
+  mkdirSync(dirname(join(zone, path)), { recursive: true })
+  writeFileSync(join(zone, path), text)
+}
+
+async function makeZone(): Promise<string> {
+  const zone = join(await temporaryDirectory({ mode: 0o755 }), 'zone')
+  for (const name of ['.git/objects', '.git/refs', '../outside']) mkdirSync(join(zone, name), { recursive: true })
+  write(zone, '.git/HEAD', 'ref: refs/heads/main\n')
+  write(zone, '.git/config', CONFIG)
+  for (const path of TARGETS) write(zone, path, 'host\n')
+  write(zone, 'cfg/git', '[filter "y"]\n\tsmudge = cfg/filter.sh\n')
+  for (const [link, text] of Object.entries(LINKS)) symlinkSync(text, join(zone, link))
+  return zone
+}
+
+const evil = (paths: readonly string[]): string =>
+  `for path in ${paths.join(' ')}; do mkdir -p "$(dirname $path)"; echo evil >>$path && echo $path; done 2>/dev/null; true`
+
+const run = (zone: string, words: readonly string[], script: string): Promise<Result> =>
+  runHere(['--timeout', '30s', ...words, '--rw', '.', '--', 'sh', '-c', script], { cwd: zone })
+
+const printed = ({ stdout }: Result): readonly string[] => stdout.split('\n').filter((line) => line !== '')
+
+describeWith('userns', 'what a protected name leads to', () => {
+  test('control: without the protection all of it can be written, and links be replaced', async () => {
+    const zone = await makeZone()
+    const links = Object.keys(LINKS)
+    const replace = `for link in ${links.join(' ')}; do ln -sfn /tmp $link && echo $link; done`
+    const result = await run(zone, ['--protect-not', '*'], `${evil(TARGETS)}; ${replace}`)
+    expect(printed(result)).toEqual([...TARGETS, ...links])
+  })
+
+  describe.each(ENGINES)('$engine', ({ words }) => {
+    test('cannot be written, and the links to it can be neither replaced nor removed', async () => {
+      const zone = await makeZone()
+      const links = Object.keys(LINKS)
+      const replace = `for link in ${links.join(' ')}; do ln -sfn /tmp $link || mv $link gone || rm -f $link && echo $link; done 2>/dev/null`
+      const move =
+        'for way in tools cfg conf real githooks; do mv $way gone && echo $way && mv gone $way; done 2>/dev/null; true'
+      const result = await run(zone, words, `${evil(TARGETS)}; ${replace}; ${move}`)
+      expect([result.reason, result.exitCode]).toEqual(['exit', 0])
+      expect(printed(result)).toEqual([])
+      expect(TARGETS.filter((path) => readFileSync(join(zone, path), 'utf8').includes('evil'))).toEqual([])
+      expect(Object.fromEntries(links.map((link) => [link, readlinkSync(join(zone, link))]))).toEqual(LINKS)
+      // Outside of every zone nothing is covered, and nothing is shown.
+      expect(readdirSync(join(zone, '../outside'))).toEqual([])
+    })
+
+    test.each([
+      ['where a link leads nowhere yet', 'later/envrc'],
+      ['where a program is named that is not there yet', 'bin/text'],
+      ['where a file is included that is not there yet', 'cfg/never'],
+    ])('is not to be made %s', async (_, path) => {
+      const zone = await makeZone()
+      await execa('rm', ['-rf', ...['bin', 'cfg/never'].map((name) => join(zone, name))])
+      // Without namespaces the directories above protected paths cannot be written in.
+      const result = await run(zone, words, `mkdir -p ${dirname(path)} && echo evil >${path}`)
+      expect(existsSync(join(zone, path))).toBe(false)
+      if (!words.includes('no-namespaces')) expect(result.reason).toBe('protected')
+    })
+  })
+
+  test('follows a configuration that has changed since the last run of the same command', async () => {
+    const zone = await makeZone()
+    const script = evil(['other/hooks/pre-push'])
+    write(zone, 'other/hooks/pre-push', 'host\n')
+    expect(printed(await run(zone, [], script))).toEqual(['other/hooks/pre-push'])
+    writeFileSync(join(zone, '.git/config'), `${CONFIG}[core]\n\thooksPath = other/hooks\n`)
+    expect(printed(await run(zone, [], script))).toEqual([])
+  })
+
+  test('is refused by name where the configuration cannot be read as git reads it', async () => {
+    const zone = await makeZone()
+    writeFileSync(join(zone, '.git/config'), '[core\n')
+    const result = await run(zone, [], 'true')
+    expect(result.reason).toBe('setup')
+    expect(result.message).toContain(join(zone, '.git/config'))
+  })
+})
