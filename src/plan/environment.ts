@@ -8,9 +8,9 @@ import type { BackendTraits } from './offers.ts'
 import type { Plan, PlannedVariable, PlannedZone } from './plan.ts'
 import { proxyVariables } from './proxy-variables.ts'
 import type { Request } from './request.ts'
-import { insideOf, ownDirectories, searchPath } from './toolchain.ts'
+import { insideOf, ownDirectories } from './toolchain.ts'
 import { trustVariables } from './trust.ts'
-import { byText, isWithin, RUNTIME_ROOTS, SANDBOX_HOME, STANDARD_PATH, shown } from './well-known-paths.ts'
+import { byText, isWithin, RUNTIME_ROOTS, SANDBOX_HOME, STANDARD_PATH, searchPath, shown } from './well-known-paths.ts'
 
 export interface EnvironmentInputs {
   readonly policy: Policy

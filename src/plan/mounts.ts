@@ -6,7 +6,7 @@ import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { HostFacts, PathFact } from '../host/facts.ts'
 import type { Policy } from '../policy/policy.ts'
-import { PROTECTED_NAMES, REPOSITORY_SYSTEMS } from '../policy/protected.ts'
+import { EVERYTHING, PATH, PROTECTED_NAMES, REPOSITORY_SYSTEMS } from '../policy/protected.ts'
 import { HOST_MODES, isWritable, type Origin, type Zone, type ZoneMode } from '../policy/values.ts'
 import { shellWord } from '../text/shell-word.ts'
 import { plannedCaches } from './caches.ts'
@@ -25,6 +25,7 @@ import {
   isWithin,
   normal,
   SANDBOX_HOME,
+  searchPath,
   shown,
   WORKSPACE,
   withheldWorkspace,
@@ -588,7 +589,7 @@ function plannedZone(wanted: Wanted, held: readonly Wanted[], { policy, request,
   const { name, target, sockets, from } = wanted
   const mode = wanted.mode === 'tmpfs' ? 'ro' : wanted.mode
   const readOnly = held.flatMap(({ source }) => (source === undefined ? [] : [pathFact(paths, source).real]))
-  const files = [...endsOf(policy.protectFiles, paths), ...readOnly]
+  const files = [...endsOf(policy.protectFiles, paths), ...readOnly, ...programDirectories({ policy, request, paths })]
   const words = protectedWords(policy)
   const isOpen = wanted.privateRoot !== undefined || wanted.isHome || fact.kind === 'file' || fact.kind === 'socket'
   const isProtected = isWritable(mode) && !isOpen
@@ -610,6 +611,12 @@ function plannedZone(wanted: Wanted, held: readonly Wanted[], { policy, request,
     ...(isProtected && linked.length > 0 ? { linked } : {}),
     from,
   }
+}
+
+/** Programs are found in the directories of the caller's PATH, whoever put them there. */
+function programDirectories({ policy: { protectNot }, request, paths }: MountInputs): readonly string[] {
+  if (protectNot.includes(PATH) || protectNot.includes(EVERYTHING)) return []
+  return searchPath(request.path).map((entry) => pathFact(paths, entry).real)
 }
 
 /** A name in a zone is as good as the file's own: a protection of paths does not see it. */

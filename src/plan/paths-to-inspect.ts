@@ -7,9 +7,9 @@ import { stepsAsWritten, unresolvedPaths } from './names.ts'
 import { protectedSteps, protectedWords } from './protected-paths.ts'
 import type { Request } from './request.ts'
 import { SYSTEM_QUESTIONS } from './system-tree.ts'
-import { commandCandidates, searchPath, toolchainQuestions } from './toolchain.ts'
+import { commandCandidates, toolchainQuestions } from './toolchain.ts'
 import { trustQuestions } from './trust.ts'
-import { isBelow } from './well-known-paths.ts'
+import { isBelow, searchPath } from './well-known-paths.ts'
 
 /** The first round: what can be asked before anything is known. Sorted, without repetition. */
 export function pathsNamedBy(policy: Policy, request: Request): readonly string[] {

@@ -14,6 +14,7 @@ import {
   isBelow,
   isWithin,
   SANDBOX_HOME,
+  searchPath,
   shown,
   withheldWorkspace,
 } from './well-known-paths.ts'
@@ -165,15 +166,6 @@ export function commandCandidates({ command, cwd, path }: Request): readonly str
   if (name === '' || name.includes('\0')) return []
   if (name.includes('/')) return [posix.resolve(cwd, name)]
   return searchPath(path).map((directory) => posix.join(directory, name))
-}
-
-/** The PATH entries that count: absolute ones. An empty or relative entry means the caller's directory, where any user may plant programs. */
-export function searchPath(path: readonly string[]): readonly string[] {
-  return [
-    ...new Set(
-      path.filter((entry) => posix.isAbsolute(entry) && !entry.includes('\0')).map((entry) => posix.resolve(entry)),
-    ),
-  ]
 }
 
 /** The first place of the command that is a file, as the caller's shell would find it. */

@@ -181,3 +181,12 @@ export function holdsCredentials(directory: string, home: string): boolean {
     return isWithin(directory, secret) || isBelow(secret, directory)
   })
 }
+
+/** The PATH entries that count: absolute ones. An empty or relative entry means the caller's directory, where any user may plant programs. */
+export function searchPath(path: readonly string[]): readonly string[] {
+  return [
+    ...new Set(
+      path.filter((entry) => posix.isAbsolute(entry) && !entry.includes('\0')).map((entry) => posix.resolve(entry)),
+    ),
+  ]
+}

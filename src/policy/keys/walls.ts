@@ -100,7 +100,9 @@ export const protect = list<string>(readRelativePath, {
 const readOpenable: Reader<string> = (value) => {
   const name = typeof value === 'string' && value.length > 1 ? value.replace(/^\.\//, '').replace(/\/$/, '') : value
   const reading = oneOf(OPENABLE_NAMES)(name)
-  return reading.ok ? reading : { ...reading, expected: 'a name of the built-in list of protected names, .git or *' }
+  return reading.ok
+    ? reading
+    : { ...reading, expected: 'a name of the built-in list of protected names, .git, PATH or *' }
 }
 
 export const protectNot = list<string>(readOpenable, {
