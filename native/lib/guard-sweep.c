@@ -128,10 +128,12 @@ static void on_seen(struct guard *guard) {
 
 unsigned guard_sweep(struct guard *guard, const char *run) {
   for (size_t i = 0; i < guard->zones; i++) {
-    const struct guard_zone *zone = &guard->zone[i];
+    struct guard_zone *zone = &guard->zone[i];
     if (zone->fd < 0) continue;
     sweep_repositories(guard, zone, run); /* first: a directory that names have moved would be found again */
-    for (size_t name = 0; name < zone->names; name++) sweep_name(guard, zone, zone->name[name].path, run);
+    if (zone->names > 0) root_names_read(&zone->root, zone->fd);
+    for (size_t name = 0; name < zone->names; name++)
+      if (!root_names_lack(&zone->root, zone->name[name].path)) sweep_name(guard, zone, zone->name[name].path, run);
   }
   if (guard->attempts == 0 && guard->seen_zone) on_seen(guard);
   return guard->attempts;

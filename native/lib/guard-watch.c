@@ -78,7 +78,7 @@ static int watch_ways(struct guard *guard) {
   int added = 0;
   for (size_t zone = 0; zone < guard->zones; zone++)
     for (size_t i = 0; i < guard->zone[zone].names; i++)
-      if (strchr(guard->zone[zone].name[i].path, '/')) added |= watch_way(guard, zone, guard->zone[zone].name[i].path);
+      if (strchr(guard->zone[zone].name[i].path, '/') && !root_names_lack(&guard->zone[zone].root, guard->zone[zone].name[i].path)) added |= watch_way(guard, zone, guard->zone[zone].name[i].path);
   return added;
 }
 
@@ -145,7 +145,7 @@ static int has_new_repository_at(struct guard *guard, const struct guard_watch *
 static int look_at_all(struct guard *guard) {
   for (size_t zone = 0; zone < guard->zones; zone++)
     for (size_t i = 0; i < guard->zone[zone].names; i++)
-      if (is_there(guard, &guard->zone[zone], guard->zone[zone].name[i].path)) return 1;
+      if (!root_names_lack(&guard->zone[zone].root, guard->zone[zone].name[i].path) && is_there(guard, &guard->zone[zone], guard->zone[zone].name[i].path)) return 1;
   for (size_t i = 0; i < guard->watches; i++)
     if (has_new_repository_at(guard, &guard->watch[i])) return 1;
   return 0;
@@ -153,6 +153,8 @@ static int look_at_all(struct guard *guard) {
 
 /* A directory may have been filled before it was watched, and a look is worth nothing before the watch. */
 static int lookup_all(struct guard *guard) {
+  for (size_t zone = 0; zone < guard->zones; zone++)
+    if (guard->zone[zone].names > 0) root_names_read(&guard->zone[zone].root, guard->zone[zone].fd);
   while (watch_ways(guard)) continue;
   return look_at_all(guard);
 }

@@ -61,7 +61,7 @@ static int close_path(struct guard *guard, struct guard_zone *zone, const char *
   char at[PATH_MAX];
   struct stat status;
   if (!path) return mark_unprotected(guard, zone, "");
-  switch (look_at(zone->fd, path, at, &status)) {
+  switch (root_names_lack(&zone->root, path) ? LOOK_MISSING : look_at(zone->fd, path, at, &status)) {
     case LOOK_FOUND: return add_cover(zone, path, &status, 0) < 0 ? mark_unprotected(guard, zone, path) : 1;
     case LOOK_MISSING: return add_name(zone, path) < 0 ? mark_unprotected(guard, zone, path) : 0;
     case LOOK_LINK: return guard_add_lead(guard, &(struct guard_lead){.from = zone->source, .text = path, .end = LEAD_PATH});
@@ -209,7 +209,7 @@ static int open_zone(struct guard *guard, struct guard_zone *zone, const struct 
   zone->fd = sys_openat2(AT_FDCWD, zone->source, O_PATH, NO_LINKS);
   if (zone->fd < 0 || fstat(zone->fd, &status) < 0) return mark_unprotected(guard, zone, "");
   if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, mark_unprotected(guard, zone, "");
-  if (S_ISDIR(status.st_mode)) return 0;
+  if (S_ISDIR(status.st_mode)) return root_names_read(&zone->root, zone->fd), 0;
   int is_safe = geteuid() != 0 || !runs_with_other_rights(zone->fd, &status);
   close(zone->fd); /* a single file: nothing can be made in it */
   zone->fd = -1;

@@ -61,6 +61,7 @@ struct guard_zone {
   const char *source, *target;
   int fd;           /* O_PATH; -1 = nothing in it is protected */
   int has_git;      /* repositories are protected */
+  struct root_names root; /* read before the names are looked for, and again by the sweep */
   const char *open; /* names in a git directory that stay writable, and systems that are not protected (`.hg`), separated by blanks */
   struct guard_cover *cover;
   size_t covers;

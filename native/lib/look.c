@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #define BENEATH (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH)
 
@@ -163,4 +165,76 @@ enum look look_into(int zone, const char *path, struct unlocked *unlocked, int *
   enum look look = errno == ELOOP ? find_link(zone, path, at, &status) : LOOK_FAILED;
   if (look == LOOK_FOUND) return errno = ELOOP, LOOK_FAILED; /* exchanged while we look */
   return look == LOOK_LINK ? look : meaning(zone, path, errno);
+}
+
+/* ---- the names of a root ---- */
+
+/* XFS_SUPER_MAGIC of the kernel's fs/xfs: linux/magic.h has it only lately. */
+#define XFS_MAGIC 0x58465342
+
+/* A bigger root is read by the walk anyway, and not twice. */
+#define ROOT_NAMES_MAX 4096
+
+static unsigned hash_of(const char *word, size_t length) {
+  unsigned hash = 2166136261u; /* FNV-1a */
+  for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)word[i]) * 16777619u;
+  return (hash ^ hash >> 12) % (64 * 64);
+}
+
+static int lists_everything(int directory) {
+  struct statfs file_system;
+  if (fstatfs(directory, &file_system) < 0) return 0;
+  switch ((unsigned long)file_system.f_type) {
+    case EXT4_SUPER_MAGIC:
+    case XFS_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC: return 1;
+    default: return 0;
+  }
+}
+
+static int is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/* 1 = the name is found by another case, too. -1 = it has no letter. */
+static int folds_case(int directory, const char *name) {
+  char other[NAME_MAX + 1];
+  struct stat one, two;
+  copy_text(other, sizeof other, name);
+  char *letter = other;
+  while (*letter && !is_letter(*letter)) letter++;
+  if (!*letter) return -1;
+  *letter ^= 'a' ^ 'A';
+  if (fstatat(directory, name, &one, AT_SYMLINK_NOFOLLOW) < 0) return 1; /* gone: then nothing is known */
+  return fstatat(directory, other, &two, AT_SYMLINK_NOFOLLOW) == 0 ? two.st_ino == one.st_ino : errno != ENOENT;
+}
+
+static int add_names(struct root_names *names, int directory) {
+  char room[8 << 10] __attribute__((aligned(64)));
+  int count = 0, folds = -1;
+  for (long got; (got = sys_getdents(directory, room, sizeof room)) != 0;) {
+    if (got < 0) return 0;
+    for (long at = 0; at < got; at += ((const struct directory_entry *)(room + at))->size) {
+      const char *name = ((const struct directory_entry *)(room + at))->name;
+      unsigned bit = hash_of(name, strlen(name));
+      names->bits[bit / 64] |= 1ull << bit % 64;
+      if (folds < 0) folds = folds_case(directory, name);
+      if (folds > 0 || ++count > ROOT_NAMES_MAX) return 0;
+    }
+  }
+  return 1;
+}
+
+void root_names_read(struct root_names *names, int zone) {
+  struct unlocked unlocked = {0};
+  int directory = -1;
+  *names = (struct root_names){0};
+  if (look_into(zone, "", &unlocked, &directory) == LOOK_FOUND) names->is_known = lists_everything(directory) && add_names(names, directory);
+  if (directory >= 0) close(directory);
+  unlock_end(&unlocked);
+}
+
+int root_names_lack(const struct root_names *names, const char *path) {
+  unsigned bit = hash_of(path, strcspn(path, "/"));
+  return names->is_known && !(names->bits[bit / 64] >> bit % 64 & 1);
 }

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -38,5 +39,17 @@ void unlock_end(struct unlocked *unlocked);
 
 /* Opens the directory `path` ("" = the zone's root) for reading; the way is unlocked as needed until unlock_end. */
 enum look look_into(int zone, const char *path, struct unlocked *unlocked, int *fd);
+/*
+ * The names in a zone's root, read once: most protected names are not there, and to look for each costs more than to read them all. Only
+ * for file systems whose listing is complete, and for directories that do not fold case; elsewhere nothing is known.
+ */
+struct root_names {
+  int is_known;
+  uint64_t bits[64]; /* by a hash: more may be there, no fewer */
+};
+void root_names_read(struct root_names *names, int zone);
+/* Is the first word of `path` proved to be missing? */
+int root_names_lack(const struct root_names *names, const char *path);
+
 /* Is a directory that may be read, but not searched, closed to the command, too? */
 int look_is_closed(int directory);
