@@ -61,7 +61,7 @@ static int copy_content(int from, int to, off_t size) {
 
 /* ---- attributes ---- */
 
-static int may_cross(const char *name) { return strncmp(name, "user.", 5) == 0 && strncmp(name, "user.overlay.", 13) != 0; }
+static int is_kept(const char *name) { return strncmp(name, "user.", 5) == 0; }
 
 static int copy_xattr(int from, int to, const char *name) {
   static char value[XATTR_MAX];
@@ -69,12 +69,12 @@ static int copy_xattr(int from, int to, const char *name) {
   return size < 0 ? -1 : fsetxattr(to, name, value, (size_t)size, 0);
 }
 
-static int copy_xattrs(int from, int to) {
+static int copy_user_xattrs(int from, int to) {
   static char names[XATTR_MAX];
   ssize_t size = flistxattr(from, names, sizeof names);
   if (size < 0) return errno == EOPNOTSUPP ? 0 : -1;
   for (char *name = names; name < names + size; name += strlen(name) + 1)
-    if (may_cross(name) && copy_xattr(from, to, name) < 0 && errno != EOPNOTSUPP) return -1;
+    if (is_kept(name) && copy_xattr(from, to, name) < 0 && errno != EOPNOTSUPP) return -1;
   return 0;
 }
 
@@ -87,15 +87,13 @@ static int give_to(int directory, const char *name, const struct stat *owner) {
   return geteuid() == 0 ? fchownat(directory, name, owner->st_uid, owner->st_gid, AT_SYMLINK_NOFOLLOW) : 0;
 }
 
-int copy_attributes(int directory, const char *name, const struct stat *status) {
-  return fchmodat(directory, name, status->st_mode & PERMISSIONS, 0) < 0 ? -1 : set_times(directory, name, status);
+int copy_attributes(int directory, const struct stat *status) {
+  struct timespec times[2] = {status->st_atim, status->st_mtim};
+  return fchmod(directory, status->st_mode & PERMISSIONS) < 0 ? -1 : futimens(directory, times);
 }
 
 /* ---- objects ---- */
 
-static int fill_file(int from, int to, const struct stat *status) {
-  return copy_content(from, to, status->st_size) < 0 || copy_xattrs(from, to) < 0 ? -1 : fchmod(to, status->st_mode & PERMISSIONS);
-}
 
 static int close_both(int one, int other, int done) {
   int error = errno;
@@ -105,10 +103,22 @@ static int close_both(int one, int other, int done) {
   return done;
 }
 
-static int copy_file(int from, const char *name, const struct stat *status, int to, const char *new_name) {
-  int source = open_beneath(from, name, O_RDONLY | O_NONBLOCK);
+/* What attributes cannot be had of a file that is closed to its owner is no reason to keep its content from him. */
+static int keep_xattrs(const struct object *object, int to) {
+  int old = object->host < 0 ? -1 : open_beneath(object->host, object->name, O_RDONLY | O_NONBLOCK);
+  if (old < 0) return object->host < 0 || errno == ENOENT || errno == EACCES || errno == ELOOP ? 0 : -1;
+  return close_both(old, -1, copy_user_xattrs(old, to));
+}
+
+static int fill_file(const struct object *object, int from, int to) {
+  if (copy_content(from, to, object->status.st_size) < 0 || keep_xattrs(object, to) < 0) return -1;
+  return fchmod(to, object->status.st_mode & PERMISSIONS);
+}
+
+static int copy_file(const struct object *object, int to, const char *new_name) {
+  int source = open_beneath(object->from, object->name, O_RDONLY | O_NONBLOCK);
   int made = source < 0 ? -1 : openat(to, new_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  return close_both(source, made, made < 0 ? -1 : fill_file(source, made, status));
+  return close_both(source, made, made < 0 ? -1 : fill_file(object, source, made));
 }
 
 static int copy_link(int from, const char *name, int to, const char *new_name) {
@@ -119,13 +129,14 @@ static int copy_link(int from, const char *name, int to, const char *new_name) {
   return symlinkat(target, to, new_name);
 }
 
-int copy_object(int from, const char *name, const struct stat *status, int to, const char *new_name, const struct stat *owner) {
+int copy_object(const struct object *object, int to, const char *new_name, const struct stat *owner) {
+  const mode_t mode = object->status.st_mode;
   int done;
-  if (S_ISDIR(status->st_mode)) return mkdirat(to, new_name, 0700) < 0 ? -1 : give_to(to, new_name, owner);
-  if (S_ISREG(status->st_mode)) done = copy_file(from, name, status, to, new_name);
-  else if (S_ISLNK(status->st_mode)) done = copy_link(from, name, to, new_name);
+  if (S_ISDIR(mode)) return mkdirat(to, new_name, 0700) < 0 ? -1 : give_to(to, new_name, owner);
+  if (S_ISREG(mode)) done = copy_file(object, to, new_name);
+  else if (S_ISLNK(mode)) done = copy_link(object->from, object->name, to, new_name);
   else return errno = EPERM, -1;
-  return done < 0 || give_to(to, new_name, owner) < 0 ? -1 : set_times(to, new_name, status);
+  return done < 0 || give_to(to, new_name, owner) < 0 ? -1 : set_times(to, new_name, &object->status);
 }
 
 int copy_to_read(int from, const char *name, const struct stat *status, int to, const char *new_name) {

@@ -39,7 +39,7 @@ static int read_chosen(const char **at, const char *end, struct chosen *chosen) 
 int choice_read(int fd, struct choice *choice) {
   size_t size;
   const char *bytes = read_all(fd, CHOICE_MAX, &size), *at = bytes;
-  *choice = (struct choice){NULL, 0};
+  *choice = (struct choice){0};
   if (!bytes) return -1;
   while (at < bytes + size) {
     struct chosen *more = grow(choice->item, choice->count, sizeof *more);
@@ -89,6 +89,7 @@ struct apply {
   struct root made, gone; /* the last of each; path "" = none */
   struct arena arena;
   size_t conflicts, found; /* of the choice: those that another command has applied meanwhile are not there any more */
+  size_t narrowed;         /* modes that are wider in the layer than what is applied */
 };
 
 /* What of the path is below the root; NULL = it is not. */
@@ -106,6 +107,12 @@ static void set_root(struct root *root, const struct change *change, size_t numb
 }
 
 static const struct stat *owner_of(const struct apply *apply, const struct change *change) { return &apply->layer->zone[change->zone].root; }
+
+static mode_t mode_of(struct apply *apply, const struct change *change) {
+  mode_t mode = mode_to_apply(change, &apply->choice->modes);
+  if (change->kind != DELETED && !S_ISLNK(change->now.st_mode) && mode != (change->now.st_mode & 0777)) apply->narrowed++;
+  return mode;
+}
 
 static int note_filled(struct apply *apply, size_t zone, const char *name, const struct stat *status) {
   struct filled *more = grow(apply->filled, apply->filled_count, sizeof *more);
@@ -125,8 +132,10 @@ static int make_object(struct apply *apply, const struct change *change, const c
   int stage = journal_stage(&apply->journal, change->zone);
   int to = stage < 0 ? -1 : open_beneath(stage, parent, O_PATH | O_DIRECTORY);
   if (to < 0) return -1;
-  int done = copy_object(change->directory, change->name, &change->now, to, slash ? slash + 1 : name, owner_of(apply, change));
-  if (done == 0 && S_ISDIR(change->now.st_mode)) done = note_filled(apply, change->zone, name, &change->now);
+  struct object object = {.from = change->directory, .name = change->name, .status = change->now, .host = S_ISREG(change->origin.st_mode) ? change->host : -1};
+  object.status.st_mode = (change->now.st_mode & S_IFMT) | mode_of(apply, change);
+  int done = copy_object(&object, to, slash ? slash + 1 : name, owner_of(apply, change));
+  if (done == 0 && S_ISDIR(change->now.st_mode)) done = note_filled(apply, change->zone, name, &object.status);
   int error = errno;
   close(to);
   errno = error;
@@ -135,8 +144,14 @@ static int make_object(struct apply *apply, const struct change *change, const c
 
 /* Children came after their parents, so backwards no mode is in the way. */
 static int finish_directories(struct apply *apply) {
-  for (size_t i = apply->filled_count; i-- > 0;)
-    if (copy_attributes(journal_stage(&apply->journal, apply->filled[i].zone), apply->filled[i].name, &apply->filled[i].status) < 0) return -1;
+  for (size_t i = apply->filled_count; i-- > 0;) {
+    const struct filled *filled = &apply->filled[i];
+    int fd = open_beneath(journal_stage(&apply->journal, filled->zone), filled->name, O_RDONLY | O_DIRECTORY);
+    int done = fd < 0 ? -1 : copy_attributes(fd, &filled->status), error = errno;
+    if (fd >= 0) close(fd);
+    errno = error;
+    if (done < 0) return -1;
+  }
   return 0;
 }
 
@@ -169,8 +184,8 @@ static int read_made(struct apply *apply, struct step *step) {
 static int add_step(struct apply *apply, const struct change *change, enum step_kind kind, size_t number) {
   struct step step = {.kind = kind, .zone = change->zone, .number = number, .before = change->before, .was = change->before.st_ino,
                       .old_mode = change->before.st_mode & 07777};
-  /* Set-id and sticky bits of the host's own are kept: only permission bits are the command's. */
-  step.mode = (step.old_mode & ~0777u) | (change->now.st_mode & 0777);
+  step.mode = (step.old_mode & ~0777u) | (kind == STEP_MODE ? mode_of(apply, change) : 0);
+  if (kind == STEP_MODE && step.mode == step.old_mode) return apply->found--, 0; /* nothing of it crosses */
   step.path = arena_copy(&apply->arena, change->path, strlen(change->path));
   if (!step.path || read_parent_time(apply, change, &step.parent) < 0) return -1;
   if ((kind == STEP_NEW || kind == STEP_EXCHANGE) && read_made(apply, &step) < 0) return -1;
@@ -243,7 +258,7 @@ enum apply_end layer_apply(const struct layer *layer, const struct choice *choic
   apply.choice = choice;
   if (journal_begin(&apply.journal, layer) < 0) return APPLY_FAILED;
   enum apply_end end = carry_out(&apply, failed);
-  if (end == APPLY_DONE) printf("%zu\n", apply.found);
+  if (end == APPLY_DONE) printf("%zu%c%zu%c", apply.found, 0, apply.narrowed, 0);
   if (end == APPLY_DONE && apply.journal.steps > 0) return end; /* one of nothing must not be the one that undo takes back */
   int error = errno;
   char place[PATH_MAX];

@@ -1,7 +1,7 @@
 /* Puts chosen changes of a layer into its zones, by a journal (tools/layer-journal.h). */
 #pragma once
 
-#include "tools/layer-changes.h"
+#include "tools/layer-modes.h"
 
 /* Which changes: zone number and path, sorted. */
 struct chosen {
@@ -13,6 +13,7 @@ struct chosen {
 struct choice {
   struct chosen *item;
   size_t count;
+  struct mode_rule modes;
 };
 
 /* Reads `zone NUL y|n NUL path NUL`... from `fd`. 0, or -1 with errno. */
@@ -21,6 +22,6 @@ int choice_read(int fd, struct choice *choice);
 int choice_has(const struct choice *choice, const struct chosen *wanted);
 
 enum apply_end { APPLY_DONE, APPLY_CONFLICT, APPLY_FAILED };
-/* All or nothing. Prints how many of the chosen changes there were, or each conflict as `zone NUL path NUL`. With APPLY_FAILED errno and
- * `failed`. */
+/* All or nothing. Prints how many of the chosen changes there were and how many of their modes were narrowed (tools/layer-modes.h), ended
+ * by NUL each, or each conflict as `zone NUL path NUL`. With APPLY_FAILED errno and `failed`. */
 enum apply_end layer_apply(const struct layer *layer, const struct choice *choice, char failed[PATH_MAX]);

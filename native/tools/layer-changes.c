@@ -152,10 +152,30 @@ static int has_changed(const struct walk *walk, const struct stat *before) {
   return !known_has(&walk->layer->known, walk->number, walk->length ? walk->path : ".", &before->st_ctim);
 }
 
+/* What cannot be read has some: of an attribute in the name of another user namespace the kernel says EOVERFLOW. */
+static int has_capabilities(int directory, const char *name) {
+  char path[64];
+  int fd = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+  int has = fd < 0 || getxattr(path, "security.capability", NULL, 0) >= 0 || (errno != ENODATA && errno != EOPNOTSUPP);
+  if (fd >= 0) close(fd);
+  return has;
+}
+
+static int is_program_with_rights(const struct stat *status) { return S_ISREG(status->st_mode) && (status->st_mode & 06000) != 0; }
+
+/* Of the layer only the bits count: a command cannot set capabilities, and no copy has them. */
+static int is_privileged(const struct change *change) {
+  if (change->kind == KEPT || change->kind == GIT || change->kind == NEW_GIT) return 0;
+  if (is_program_with_rights(&change->origin) || (change->kind != DELETED && is_program_with_rights(&change->now))) return 1;
+  return S_ISREG(change->origin.st_mode) && has_capabilities(change->host, change->name);
+}
+
 static int tell(struct walk *walk, struct change change) {
   change.zone = walk->number;
   change.path = walk->length ? walk->path : ".";
   if (!change.other) change.other = "";
+  change.is_privileged = is_privileged(&change);
   return walk->report(walk->data, &change);
 }
 
@@ -212,7 +232,8 @@ static int tell_tree(struct walk *walk, enum change_kind kind, int directory, co
   char target[PATH_MAX] = "";
   if (look(directory, name, &status) <= 0) return -1;
   if (S_ISLNK(status.st_mode) && read_link(directory, name, target) < 0) return -1;
-  struct change change = {.kind = kind, .directory = directory, .name = name, .now = status, .before = status, .nested = nested, .other = target};
+  struct change change = {.kind = kind, .directory = directory, .name = name, .now = status, .before = status, .origin = status,
+                          .host = directory, .nested = nested, .other = target};
   change.conflict = kind == DELETED && has_changed(walk, &status);
   int done = tell(walk, change);
   if (done != 0 || !S_ISDIR(status.st_mode)) return done;
@@ -325,6 +346,8 @@ static int visit_renamed(struct walk *walk, int upper, int lower, struct change 
   if (is_gone && S_ISDIR(change->before.st_mode)) return visit_merged(walk, upper, lower, change, MERGED); /* it was applied */
   struct change renamed = *change;
   renamed.kind = RENAMED;
+  renamed.origin = (struct stat){0};
+  if (!is_gone && fstat(source, &renamed.origin) < 0) return close(source), -1;
   renamed.other = from;
   renamed.conflict = is_gone || has_changed(walk, &change->before);
   int done = tell(walk, renamed);
@@ -372,8 +395,9 @@ static int visit_directory(struct walk *walk, int upper, int lower, struct chang
 }
 
 static int visit(struct walk *walk, int upper, int lower, const char *name, enum relation relation) {
-  struct change change = {.directory = upper, .name = name};
+  struct change change = {.directory = upper, .name = name, .host = lower};
   if (look(upper, name, &change.now) <= 0 || look(lower, name, &change.before) < 0) return -1;
+  change.origin = change.before;
   if (is_whiteout(&change.now)) return change.before.st_mode == 0 || relation == BROUGHT ? 0 : tell_tree(walk, DELETED, lower, name, 0);
   if (S_ISDIR(change.now.st_mode)) return visit_directory(walk, upper, lower, &change, relation);
   return visit_file(walk, upper, lower, &change, relation);
@@ -429,7 +453,8 @@ static int walk_pair(struct walk *walk, int upper, int lower, enum relation rela
 
 /* The root is there on both sides, and has no name: only its mode can differ. */
 static int visit_root(struct walk *walk) {
-  struct change change = {.kind = MODE, .directory = walk->zone->upper, .name = ".", .before = walk->zone->root};
+  struct change change = {.kind = MODE, .directory = walk->zone->upper, .name = ".", .before = walk->zone->root, .origin = walk->zone->root,
+                          .host = walk->zone->lower};
   if (fstat(walk->zone->upper, &change.now) < 0) return -1;
   change.conflict = has_changed(walk, &change.before);
   int is_kept = (change.now.st_mode & PERMISSIONS) == (change.before.st_mode & PERMISSIONS);

@@ -43,6 +43,9 @@ struct change {
   const char *name;
   struct stat now;     /* of DELETED: as before */
   struct stat before;  /* st_mode 0 = the zone has nothing there */
+  struct stat origin;  /* as before, but of what a renamed directory brought: where it was. st_mode 0 = the host never had it */
+  int host;            /* the zone's directory that has the origin as `name`; -1 = none */
+  int is_privileged;   /* a set-id program or one with capabilities, on the host or in the layer */
   int conflict;        /* the zone's has changed since the run began */
   int nested;          /* DELETED, in a directory that was */
   const char *other;   /* of a link its target, of RENAMED the path before, else "" */

@@ -1,8 +1,8 @@
 /*
  * layers: what copy-on-write runs changed, for `llm-do changes`, `diff`, `apply`, `undo` and `discard`. TypeScript decides and speaks.
  *
- *   layers changes DIRECTORY ID            prints the changes: eight words each, ended by NUL (put_change)
- *   layers apply DIRECTORY ID < CHOICE     applies what is chosen, and prints how much that was; status 3 and each conflict where there is one
+ *   layers changes DIRECTORY ID            prints the changes: ten words each, ended by NUL (put_change)
+ *   layers apply DIRECTORY ID [--modes] < CHOICE  applies what is chosen, and prints how much that was; status 3 and each conflict where there is one
  *   layers undo DIRECTORY ID               takes the last apply back; status 3 and the path where it has changed since
  *   layers view DIRECTORY ID < CHOICE      makes view/a and view/b in the layer: what is chosen, in the zone and in the layer; removes them without a choice
  *   layers discard DIRECTORY ID [--force]  removes the layer
@@ -139,13 +139,19 @@ static const char *type_of(mode_t mode) {
   return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "symlink" : "other";
 }
 
+/* Modes: in the layer, on the host ("" = the host never had it), as it is applied. */
+static int put_modes(const struct change *change, const struct mode_rule *rule) {
+  char before[16] = "";
+  if (change->origin.st_mode && (change->origin.st_mode & S_IFMT) == (change->now.st_mode & S_IFMT))
+    snprintf(before, sizeof before, "%o", change->origin.st_mode & 07777);
+  return printf("%o%c%s%c%o%c", change->now.st_mode & 0777, 0, before, 0, mode_to_apply(change, rule), 0);
+}
+
 static int put_change(void *data, const struct change *change) {
-  (void)data;
   if (change->kind == KEPT) return 0;
-  const mode_t mode = change->now.st_mode;
-  int done = printf("%zu%c%s%c%s%c%o%c%lld%c%s%s%s%c", change->zone, 0, KINDS[change->kind], 0, type_of(mode), 0, mode & 0777, 0,
-                    (long long)change->now.st_size, 0, change->conflict ? "c" : "", change->nested ? "n" : "",
-                    S_ISREG(mode) && (mode & 06000) && change->kind != DELETED ? "s" : "", 0);
+  if (printf("%zu%c%s%c%s%c", change->zone, 0, KINDS[change->kind], 0, type_of(change->now.st_mode), 0) < 0 || put_modes(change, data) < 0) return -1;
+  int done = printf("%lld%c%s%s%s%c", (long long)change->now.st_size, 0, change->conflict ? "c" : "", change->nested ? "n" : "",
+                    change->is_privileged ? "s" : "", 0);
   return done < 0 || printf("%s%c%s%c", change->path, 0, change->other, 0) < 0 ? -1 : 0;
 }
 
@@ -154,16 +160,17 @@ static int finish(void) {
   return 0;
 }
 
-static int print_changes(const struct layer *layer) {
+static int print_changes(const struct layer *layer, struct mode_rule rule) {
   char failed[PATH_MAX];
-  if (layer_changes(layer, put_change, NULL, failed) != 0) give_up("changes", failed);
+  if (layer_changes(layer, put_change, &rule, failed) != 0) give_up("changes", failed);
   return finish();
 }
 
-static int apply(const struct layer *layer) {
+static int apply(const struct layer *layer, struct mode_rule rule) {
   struct choice choice;
   char failed[PATH_MAX];
   if (choice_read(0, &choice) < 0) give_up("choice", "standard input");
+  choice.modes = rule;
   enum apply_end end = layer_apply(layer, &choice, failed);
   if (end == APPLY_FAILED && errno == EXDEV) refuse(EXIT_ELSEWHERE, failed);
   if (end == APPLY_FAILED) give_up("apply", failed);
@@ -212,7 +219,7 @@ static int discard(struct layer *layer, const char *directory, int is_forced) {
 int main(int argc, char **argv) {
   if (argc < 4) return fprintf(stderr, "usage: layers changes|apply|undo|view|discard DIRECTORY ID\n"), EXIT_SETUP;
   const char *verb = argv[1], *directory = argv[2], *id = argv[3];
-  umask(077);
+  struct mode_rule modes = {.is_wide = argc == 5 && strcmp(argv[4], "--modes") == 0, .umask = umask(077)};
   take_own_files();
   raise_limit();
   static struct layer layer;
@@ -228,8 +235,8 @@ int main(int argc, char **argv) {
   if (is_discard && !is_unfinished(&layer)) return discard(&layer, directory, 0);
   open_zones(&layer);
   take_back_unfinished(&layer);
-  if (strcmp(verb, "changes") == 0) return print_changes(&layer);
-  if (strcmp(verb, "apply") == 0) return apply(&layer);
+  if (strcmp(verb, "changes") == 0) return print_changes(&layer, modes);
+  if (strcmp(verb, "apply") == 0) return apply(&layer, modes);
   if (strcmp(verb, "view") == 0) return view(&layer);
   if (strcmp(verb, "undo") == 0) return undo(&layer);
   if (is_discard) return discard(&layer, directory, 0);

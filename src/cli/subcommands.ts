@@ -147,7 +147,11 @@ export const SUBCOMMANDS = [
       { name: 'ID', completes: 'layers' },
       { name: 'PATH', isOptional: true, repeats: true },
     ],
-    flags: [{ name: 'force', help: 'Also over what the host has changed since.' }, JSON_FLAG],
+    flags: [
+      { name: 'force', help: 'Also over what the host has changed since.' },
+      { name: 'modes', help: 'Apply modes that let other users do more than before, too.' },
+      JSON_FLAG,
+    ],
   },
   {
     name: 'undo',

@@ -10,14 +10,19 @@ export interface RawChange {
   /** `git`, `new-git`: no change, but a directory that git would take for a repository; `new-git` where it was none. */
   readonly kind: ChangeKind | 'git' | 'new-git'
   readonly type: 'file' | 'directory' | 'symlink' | 'other'
-  /** Permission bits, octal. */
+  /** Permission bits in the layer, octal. */
   readonly mode: string
+  /** Mode on the host, octal; '' where the host never had it, or something else. */
+  readonly modeBefore: string
+  /** The permission bits that apply gives it (native/tools/layer-modes.h). */
+  readonly modeApplied: string
   readonly size: number
   /** The host has changed it since the run began. */
   readonly conflict: boolean
   /** Deleted with a directory above it. */
   readonly nested: boolean
-  readonly setId: boolean
+  /** A set-id program or one with capabilities, on the host or in the layer. */
+  readonly isPrivileged: boolean
   readonly path: string
   /** Target of a symbolic link, or the path before a rename. */
   readonly other: string
@@ -36,7 +41,7 @@ export function withRemoved(changes: readonly RawChange[], seen: readonly RawCha
   )
 }
 
-const WORDS = 8
+const WORDS = 10
 
 export function parseChanges(bytes: Uint8Array): readonly RawChange[] {
   const words = Buffer.from(bytes).toString('latin1').split('\0').slice(0, -1)
@@ -46,16 +51,19 @@ export function parseChanges(bytes: Uint8Array): readonly RawChange[] {
 }
 
 function parseChange(words: readonly string[]): RawChange {
-  const [zone = '', kind = '', type = '', mode = '', size = '', flags = '', path = '', other = ''] = words
+  const [zone = '', kind = '', type = '', mode = '', modeBefore = '', modeApplied = ''] = words
+  const [size = '', flags = '', path = '', other = ''] = words.slice(6)
   return {
     zone: Number(zone),
     kind: kind as RawChange['kind'],
     type: type as RawChange['type'],
     mode,
+    modeBefore,
+    modeApplied,
     size: Number(size),
     conflict: flags.includes('c'),
     nested: flags.includes('n'),
-    setId: flags.includes('s'),
+    isPrivileged: flags.includes('s'),
     path,
     other,
   }
@@ -68,7 +76,12 @@ export interface Change {
   readonly kind: ChangeKind
   readonly type: RawChange['type']
   readonly size: number
+  /** Permission bits in the layer, octal. */
   readonly mode: string
+  /** On the host, where it has another mode. */
+  readonly modeBefore?: string
+  /** What apply gives it without `modes`, where that is less. */
+  readonly modeApplied?: string
   /** The path before a rename. */
   readonly from?: string
   /** Of a symbolic link. */
@@ -113,6 +126,7 @@ export function shownChange(raw: RawChange, { zones, isProtected }: ShowInputs):
     type: raw.type,
     size: raw.size,
     mode: raw.mode,
+    ...modesOf(raw),
     ...(raw.kind === 'renamed' ? { from: place(raw.other) } : {}),
     ...(isLink ? { target: textOf(raw.other) } : {}),
     ...(raw.conflict ? { conflict: true } : {}),
@@ -120,6 +134,14 @@ export function shownChange(raw: RawChange, { zones, isProtected }: ShowInputs):
     ...(isProtected(raw) ? { protected: true } : {}),
     ...(raw.type === 'other' && raw.kind !== 'deleted' ? { refused: 'special' } : {}),
     ...(isText(raw.path) ? {} : { bytes: Buffer.from(raw.path, 'latin1').toString('base64') }),
+  }
+}
+
+function modesOf({ kind, type, mode, modeBefore, modeApplied }: RawChange): Pick<Change, 'modeBefore' | 'modeApplied'> {
+  if (kind === 'deleted' || type === 'symlink' || type === 'other') return {}
+  return {
+    ...(modeBefore === '' || modeBefore === mode ? {} : { modeBefore }),
+    ...(modeApplied === mode ? {} : { modeApplied }),
   }
 }
 

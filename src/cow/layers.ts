@@ -256,6 +256,8 @@ export interface ApplyOptions {
   readonly paths?: readonly string[]
   /** Also over what the host has changed since. */
   readonly force?: boolean
+  /** Modes as they are in the layer, also where they let others do more than before. */
+  readonly modes?: boolean
   /** What programs of the host run or obey is left out although it was named. */
   readonly withoutProtected?: boolean
 }
@@ -264,6 +266,8 @@ export interface Applied {
   /** Paths of what stands in the way; then nothing was applied. */
   readonly conflicts: readonly string[]
   readonly applied: number
+  /** Modes that let others do more in the layer than what was applied (`modes` applies them). */
+  readonly narrowed: number
   /** Left out: what programs of the host run or obey, unless it was named. */
   readonly protected: readonly string[]
   /** Left out: devices, FIFOs, sockets. */
@@ -277,7 +281,7 @@ const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_id', 'ut
 /** All of it or nothing. @throws SandboxError for a layer that cannot be used, and for paths that name no change */
 export async function applyLayer(
   layer: Layer,
-  { paths: wanted = [], force = false, withoutProtected = false }: ApplyOptions = {},
+  { paths: wanted = [], force = false, modes = false, withoutProtected = false }: ApplyOptions = {},
 ): Promise<Applied> {
   if (!force && layer.record.boot !== bootId())
     throw new SandboxError(
@@ -302,14 +306,16 @@ export async function applyLayer(
     })
   if (choice.conflicts.length > 0) return refused(choice, paths(choice.conflicts))
   if (choice.chosen.length === 0) return { ...refused(choice, []), applied: 0 }
-  const { stdout, status } = await ask({ ...layer, verb: 'apply', input: choiceBytes(choice.chosen, force) })
+  const words = modes ? ['--modes'] : []
+  const { stdout, status } = await ask({ ...layer, verb: 'apply', words, input: choiceBytes(choice.chosen, force) })
   if (status === CONFLICT) return refused(choice, conflictsIn(stdout))
   // Another command may have applied some of them since they were listed.
-  return { ...refused(choice, []), applied: Number(Buffer.from(stdout).toString('latin1')) }
+  const [applied, narrowed] = Buffer.from(stdout).toString('latin1').split('\0').map(Number)
+  return { ...refused(choice, []), applied: applied ?? 0, narrowed: narrowed ?? 0 }
 }
 
 function refused({ protectedOnes, special }: Choice, conflicts: readonly string[]): Applied {
-  return { conflicts, applied: 0, protected: paths(protectedOnes), special: paths(special) }
+  return { conflicts, applied: 0, narrowed: 0, protected: paths(protectedOnes), special: paths(special) }
 }
 
 /** Pairs of zone and path. */

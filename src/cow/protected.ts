@@ -1,5 +1,5 @@
 /**
- * Which changes are to what a program of the host runs or obeys. In a copy-on-write zone a command may make them, and apply leaves them
+ * Which changes are to what a program of the host runs or obeys, or to what has more rights than who starts it. In a copy-on-write zone a command may make them, and apply leaves them
  * alone unless they are named. The names are those of rw zones (policy/protected.ts), the rules for git directories those of
  * native/lib/guard.h. Pure.
  */
@@ -18,6 +18,9 @@ const isAtOrBelow = (path: string, place: string): boolean => path === place || 
 /** A change of its entry, which exchanges or makes or removes it; not one inside of it. */
 const REPLACING: ReadonlySet<RawChange['kind']> = new Set(['added', 'deleted', 'renamed', 'type', 'symlink'])
 
+/** The same, or one of its mode: who else may write in a git directory, and whether we can look into it. */
+const OF_ENTRY: ReadonlySet<RawChange['kind']> = new Set([...REPLACING, 'mode'])
+
 /** What lies below such a name is not in the list: a link leads to it, a renamed directory brings it along. */
 const leadsOn = ({ type, kind }: RawChange): boolean => type === 'symlink' || kind === 'renamed'
 
@@ -35,6 +38,7 @@ export function protectionOf(
     const zone = zones[change.zone]
     if (zone === undefined) return true // A record that does not have the zone: nothing of it can be judged.
     return (
+      change.isPrivileged ||
       zone.protect.some((place) => reaches(change, change.path, place)) ||
       (zone.gitOpen !== undefined && !zone.gitOpen.includes(GIT) && isInGit(change, repositories, zone.gitOpen))
     )
@@ -95,13 +99,13 @@ const HOLDERS: readonly string[] = ['modules', 'worktrees']
 function isClosed(rest: readonly string[], change: RawChange, open: readonly string[]): boolean {
   const closed = GIT_NAMES.filter((name) => !open.includes(name) && !HOLDERS.includes(name))
   // The git directory itself: a new one, or a file that leads to one elsewhere.
-  if (rest.length === 0) return REPLACING.has(change.kind) || change.type !== 'directory'
+  if (rest.length === 0) return OF_ENTRY.has(change.kind) || change.type !== 'directory'
   const isClosedAt = (words: readonly string[]) => closed.some((name) => reaches(change, words.join('/'), name))
   const [first = ''] = rest
   if (!HOLDERS.includes(first)) return isClosedAt(rest)
   if (open.includes(first)) return false
   return (
-    (rest.length <= 2 && REPLACING.has(change.kind)) ||
+    (rest.length <= 2 && OF_ENTRY.has(change.kind)) ||
     rest.some((_, index) => index >= 2 && isClosedAt(rest.slice(index)))
   )
 }

@@ -7,7 +7,7 @@ import { SandboxError } from '../error.ts'
 import { refusal } from '../report/classify.ts'
 import type { Result } from '../report/result.ts'
 import { neutralise } from '../report/text.ts'
-import { diffLayer } from '../run/diff.ts'
+import { diffLayer, unshownText } from '../run/diff.ts'
 import { answer, changesData, commandAnswer, errorAnswer } from './answer.ts'
 import { Output, Outputs } from './outputs.ts'
 import { type Report, reporting } from './progress.ts'
@@ -111,7 +111,7 @@ export class Session {
     const { layer } = this
     const output = new Output()
     if (layer === undefined) return answer(['nothing has changed'], { patch: output.show('stdout'), inGit: [] })
-    const { patch, inGit } = await diffLayer(layer, { paths, stat, env: this.runner.granted.env })
+    const { patch, inGit, unshown } = await diffLayer(layer, { paths, stat, env: this.runner.granted.env })
     output.stdout.push(patch)
     this.outputs.add(output)
     const shown = output.show('stdout')
@@ -121,7 +121,11 @@ export class Session {
       changes: changesData(layer.id, await changesOf(layer)),
       inGit: [...inGit],
     }
-    const more = inGit.length === 0 ? [] : [`${inGit.length} changes inside .git are not in the patch`]
+    const unseen = unshownText(unshown)
+    const more = [
+      ...(inGit.length === 0 ? [] : [`${inGit.length} changes inside .git are not in the patch`]),
+      ...(unseen === '' ? [] : [`the patch does not show ${unseen}`]),
+    ]
     return answer(more, data, [shown.text])
   }
 

@@ -22,6 +22,17 @@ export interface Diff {
   readonly patch: Buffer
   /** In a directory of git, where `git apply` changes nothing: not in the patch. */
   readonly inGit: readonly string[]
+  /** How many more changes no patch of git can show. */
+  readonly unshown: Unshown
+}
+
+export interface Unshown {
+  /** Modes of directories, and of files in more than whether they are programs. */
+  readonly modes: number
+  /** Directories made or removed without a file in them. */
+  readonly directories: number
+  /** Devices, FIFOs and sockets, which are never applied. */
+  readonly special: number
 }
 
 /** Variables and files of a person must not change what a patch looks like, and nothing of the repository may be run. */
@@ -53,7 +64,7 @@ export async function diffLayer(
   { paths = [], stat = false, env = process.env }: DiffOptions = {},
 ): Promise<Diff> {
   const { raw } = await rawChanges(layer)
-  const { chosen, unknown } = choose({
+  const { chosen, special, unknown } = choose({
     changes: raw,
     zones: layer.record.zones,
     paths,
@@ -68,8 +79,44 @@ export async function diffLayer(
   const shown = chosen.filter((change) => !isInGit(change))
   const patch =
     shown.length === 0 ? Buffer.alloc(0) : await withView(layer, shown, (view) => compare({ view, stat, env }))
-  return { patch, inGit: inGit.map(({ path }) => textOf(path)) }
+  return {
+    patch,
+    inGit: inGit.map(({ path }) => textOf(path)),
+    unshown: {
+      modes: shown.filter(hasHiddenMode).length,
+      directories: countEmpty(shown),
+      special: special.length,
+    },
+  }
 }
+
+/** Git keeps of a mode whether a file is a program. */
+function hasHiddenMode({ kind, type, mode, modeBefore }: RawChange): boolean {
+  if (kind === 'deleted' || modeBefore === '' || !['file', 'directory'].includes(type)) return false
+  const other = Number.parseInt(mode, 8) ^ (Number.parseInt(modeBefore, 8) & 0o777)
+  return type === 'directory' ? other !== 0 : (other & ~0o111) !== 0
+}
+
+/** Parents come before what is in them, so a directory of these that nothing follows into is empty. */
+function countEmpty(changes: readonly RawChange[]): number {
+  const entries = changes.filter(
+    ({ kind, type }) => type !== 'directory' || ['added', 'deleted', 'type'].includes(kind),
+  )
+  const isIn = (one: RawChange | undefined, { zone, path }: RawChange): boolean =>
+    one?.zone === zone && one.path.startsWith(`${path}/`)
+  return entries.filter((one, index) => one.type === 'directory' && !isIn(entries[index + 1], one)).length
+}
+
+const plural = (count: number, one: string, many: string): readonly string[] =>
+  count === 0 ? [] : [`${count} ${count === 1 ? one : many}`]
+
+/** For people; '' where the patch shows everything. */
+export const unshownText = ({ modes, directories, special }: Unshown): string =>
+  [
+    ...plural(modes, 'mode', 'modes'),
+    ...plural(directories, 'empty directory', 'empty directories'),
+    ...plural(special, 'special file', 'special files'),
+  ].join(', ')
 
 const isInGit = ({ path }: RawChange): boolean => path.split('/').includes(GIT)
 

@@ -1,6 +1,9 @@
 /** What a command can leave in its layer, and what can happen on the host meanwhile: nothing planted is followed, nothing is lost. */
 import {
+  chmodSync,
+  cpSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -157,6 +160,51 @@ describe(`as ${user}`, () => {
       // Control: by its name it can be had.
       expect((await place.cli('apply', id, '.envrc')).status).toBe(0)
       expect(readFileSync(join(place.project, '.envrc'), 'utf8')).toBe('x\n')
+    })
+  })
+
+  describeWith('python', 'a mode', () => {
+    test('is shown, opens nothing to others unless that is asked for, and is never widened on a program with rights', async () => {
+      const place = await makePlace(user)
+      await execa('git', ['init', '-q', '.'], { cwd: place.project })
+      const at = (name: string) => join(place.project, name)
+      cpSync('/bin/true', at('helper'))
+      for (const [name, mode] of [
+        ...Object.entries({ script: 0o644, secret: 0o600, held: 0o755 }),
+        ['helper', 0o4711],
+      ] as const) {
+        if (name !== 'helper') writeFileSync(at(name), name)
+        chmodSync(at(name), mode)
+      }
+      await execa('python3', ['-c', 'import os, sys; os.setxattr(sys.argv[1], "user.own", b"kept")', at('held')])
+      const { cow } = await place.run(`
+        chmod 0777 helper script . .git; cp secret s; mv s secret; chmod 0664 secret; echo more >> held; chmod go-x held
+        umask 0; touch new; mkdir empty; python3 -c 'import os; os.setxattr("held", "user.evil", b"x")'`)
+      const id = cow?.id ?? ''
+      const modes = () =>
+        ['helper', 'script', '.', '.git', 'secret', 'held', 'new', 'empty'].map((name) =>
+          (lstatSync(at(name), { throwIfNoEntry: false })?.mode ?? 0).toString(8).slice(-4),
+        )
+      const shown = (await place.cli('changes', id)).stdout.toString()
+      expect(shown.split('\n')).toEqual(
+        expect.arrayContaining([
+          'm helper 4711 -> 777, applied as 711 without --modes (protected)',
+          'm script 644 -> 777, applied as 755 without --modes',
+          'm ./ 755 -> 777, applied as 755 without --modes',
+          'm .git/ 755 -> 777, applied as 755 without --modes (protected)',
+          'm secret 600 -> 664, applied as 600 without --modes',
+          'M held 755 -> 744',
+          'A new 666, applied as 644 without --modes',
+        ]),
+      )
+      expect((await place.cli('diff', id)).stderr.toString()).toContain('does not show 4 modes, 1 empty directory;')
+      expect((await place.cli('apply', id)).stderr.toString()).toContain('left out: helper is protected')
+      expect(modes()).toEqual(['4711', '0755', '0755', '0755', '0600', '0744', '0644', '0755'])
+      const attributes = 'import os, sys; print(*os.listxattr(sys.argv[1]))'
+      expect((await execa('python3', ['-c', attributes, at('held')])).stdout).toBe('user.own')
+      // Control: what is asked for by its name is applied as it is, but for a program with rights.
+      expect((await place.cli('apply', '--modes', id, 'helper', 'script', '.git')).status).toBe(0)
+      expect(modes()).toEqual(['4711', '0777', '0755', '0777', '0600', '0744', '0644', '0755'])
     })
   })
 

@@ -10,10 +10,12 @@ const raw = (kind: RawChange['kind'], path: string, more: Partial<RawChange> = {
   kind,
   type: 'file',
   mode: '644',
+  modeBefore: '644',
+  modeApplied: '644',
   size: 1,
   conflict: false,
   nested: false,
-  setId: false,
+  isPrivileged: false,
   path,
   other: '',
   ...more,
@@ -45,6 +47,8 @@ describe('a protected change', () => {
     ['a new submodule', raw('added', '.git/modules/x', directory)],
     ['configuration of a submodule', raw('modified', '.git/modules/x/config')],
     ['configuration of a nested submodule', raw('modified', '.git/modules/x/modules/y/config')],
+    ['the mode of a repository', raw('mode', 'a/.git', directory)],
+    ['a set-id program', raw('mode', 'tool', { isPrivileged: true })],
     ['removal of a repository', raw('deleted', '.git', directory)],
     ['a link above a protected name', raw('added', '.github', { type: 'symlink', other: 'template' })],
     ['a link that leads elsewhere above a protected name', raw('symlink', '.github', { type: 'symlink', other: 'x' })],
@@ -169,6 +173,8 @@ describe('an answer of the helper', () => {
       'added',
       'file',
       '644',
+      '',
+      '600',
       '3',
       '',
       'a\nb',
@@ -177,6 +183,8 @@ describe('an answer of the helper', () => {
       'deleted',
       'directory',
       '755',
+      '755',
+      '755',
       '0',
       'cn',
       'd',
@@ -184,7 +192,7 @@ describe('an answer of the helper', () => {
     ]
     const changes = parseChanges(Buffer.from(words.map((word) => `${word}\0`).join(''), 'latin1'))
     expect(changes).toMatchObject([
-      { zone: 0, kind: 'added', path: 'a\nb', size: 3, conflict: false },
+      { zone: 0, kind: 'added', path: 'a\nb', modeApplied: '600', size: 3, conflict: false },
       { zone: 1, kind: 'deleted', conflict: true, nested: true },
     ])
   })

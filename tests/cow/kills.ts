@@ -31,7 +31,7 @@ export async function killEverywhere({ place, id, layers, verb, calls = CALLS }:
     .toString('latin1')
     .split('\0')
     .slice(0, -1)
-  const choice = Array.from({ length: words.length / 8 }, (_, at) => `0\0n\0${words[at * 8 + 6]}\0`).join('')
+  const choice = Array.from({ length: words.length / 10 }, (_, at) => `0\0n\0${words[at * 10 + 8]}\0`).join('')
   const before = tree()
   expect((await helper('apply', [], choice)).exitCode).toBe(0)
   const after = tree()

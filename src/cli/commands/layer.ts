@@ -36,6 +36,13 @@ const LETTER: Readonly<Record<Change['kind'], string>> = {
   type: 'T',
 }
 
+/** `644 -> 755`; with what is applied of it where that is less. */
+function modesOf({ mode, modeBefore, modeApplied }: Change): string {
+  if (modeBefore === undefined && modeApplied === undefined) return ''
+  const shown = modeBefore === undefined ? ` ${mode}` : ` ${modeBefore} -> ${mode}`
+  return modeApplied === undefined ? shown : `${shown}, applied as ${modeApplied} without --modes`
+}
+
 function lineOf(change: Change): string {
   const { kind, path, from, target, type } = change
   const notes = [
@@ -44,7 +51,8 @@ function lineOf(change: Change): string {
     change.outside ? 'leads out' : '',
     change.refused ? 'is never applied' : '',
   ].filter((note) => note !== '')
-  const name = `${from === undefined ? '' : `${from} -> `}${path}${type === 'directory' ? '/' : ''}${target === undefined ? '' : ` -> ${target}`}`
+  const modes = modesOf(change)
+  const name = `${from === undefined ? '' : `${from} -> `}${path}${type === 'directory' ? '/' : ''}${target === undefined ? '' : ` -> ${target}`}${modes}`
   return `${LETTER[kind]} ${neutralise(name)}${notes.length > 0 ? ` (${notes.join(', ')})` : ''}`
 }
 
@@ -83,12 +91,14 @@ function coloured(line: string): string {
 }
 
 export const diff = subcommand('diff', async ({ operands: [id, ...paths], flags }, { env }) => {
-  const { diffLayer } = await import('../../run/diff.ts')
+  const { diffLayer, unshownText } = await import('../../run/diff.ts')
   const layer = layerOf(id, env)
-  const { patch, inGit } = await diffLayer(layer, { paths, stat: flags['stat'] === true, env })
+  const { patch, inGit, unshown } = await diffLayer(layer, { paths, stat: flags['stat'] === true, env })
   if (flags['json'] === true) {
     const found = await changesOf(layer)
-    await writeStdout(`${JSON.stringify({ id: layer.id, changes: found, patch: patch.toString('utf8'), inGit })}\n`)
+    await writeStdout(
+      `${JSON.stringify({ id: layer.id, changes: found, patch: patch.toString('utf8'), inGit, unshown })}\n`,
+    )
     return 0
   }
   await printPatch(patch, env)
@@ -97,12 +107,15 @@ export const diff = subcommand('diff', async ({ operands: [id, ...paths], flags 
     await writeStderr([
       `llm-do: ${inGit.length} changes inside .git are not in the patch; llm-do changes ${short} lists them`,
     ])
+  const unseen = unshownText(unshown)
+  if (unseen !== '')
+    await writeStderr([`llm-do: the patch does not show ${unseen}; llm-do changes ${short} lists them`])
   return 0
 })
 
 export const apply = subcommand('apply', async ({ operands: [id = '', ...paths], flags }, { env }) => {
   const layer = findLayer(id, env)
-  const done = await applyLayer(layer, { paths, force: flags['force'] === true })
+  const done = await applyLayer(layer, { paths, force: flags['force'] === true, modes: flags['modes'] === true })
   if (flags['json'] === true) await writeStdout(`${JSON.stringify({ id: layer.id, ...done })}\n`)
   else
     await writeStderr([
@@ -110,6 +123,11 @@ export const apply = subcommand('apply', async ({ operands: [id = '', ...paths],
         (path) => `llm-do: conflict: ${neutralise(path)} was changed on the host since the run began`,
       ),
       ...done.protected.map((path) => `llm-do: left out: ${neutralise(path)} is protected; name it to apply it`),
+      ...(done.narrowed > 0
+        ? [
+            `llm-do: ${done.narrowed} modes would let others do more than before, and were narrowed; --modes applies them`,
+          ]
+        : []),
       ...done.special.map((path) => `llm-do: left out: ${neutralise(path)} is a device, FIFO or socket`),
       done.conflicts.length > 0
         ? `llm-do: nothing was applied; --force applies it all the same`
