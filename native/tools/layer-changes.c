@@ -3,6 +3,7 @@
 #include "lib/arena.h"
 #include "lib/layer.h"
 #include "lib/report-failure.h"
+#include "lib/repository.h"
 #include "lib/syscalls.h"
 
 #include <dirent.h>
@@ -412,23 +413,16 @@ static int step(struct walk *walk, int upper, int lower, const char *name, enum 
   return done;
 }
 
-static int has_both(const struct names *names, int lower, const char *one, const char *other) {
-  struct stat status;
-  return (has_name(names, one) || look(lower, one, &status) == 1) && (has_name(names, other) || look(lower, other, &status) == 1);
-}
-
 /*
- * What git takes for a repository, whatever its name (setup.c, is_git_directory): objects and refs may be in the directory that
- * `commondir` names, which needs no HEAD and has the configuration of both.
+ * What is hidden or removed counts as if it were there: a part of the changes can be applied without the rest. -1 with errno.
  */
-static int is_repository(const struct names *names, int lower) {
-  return has_both(names, lower, "objects", "refs") || has_both(names, lower, "HEAD", "commondir");
-}
-
 static int tell_repository(struct walk *walk, int lower, const struct names *names) {
-  static const struct names none;
-  if (!is_repository(names, lower)) return 0;
-  return tell(walk, (struct change){.kind = is_repository(&none, lower) ? GIT : NEW_GIT});
+  int before = lower < 0 ? 0 : repository_parts_in(lower);
+  if (before < 0) return -1;
+  unsigned after = (unsigned)before;
+  for (size_t i = 0; i < names->count; i++) after |= repository_part(names->name[i]);
+  if (repository_is((unsigned)before)) return tell(walk, (struct change){.kind = GIT});
+  return repository_becomes((unsigned)before, after) ? tell(walk, (struct change){.kind = NEW_GIT}) : 0;
 }
 
 static int walk_names(struct walk *walk, int upper, int lower, const struct names *names, enum relation relation) {

@@ -56,7 +56,8 @@ int layer_open_zones(struct layer *layer, char failed[PATH_MAX]);
 
 /*
  * Calls `report` for each change, parents first, until it returns something else than 0. KEPT only says what a renamed directory
- * brought along, GIT and NEW_GIT name a directory that git would take for a repository, NEW_GIT where it was none. 0, what `report` returned, or -1 with errno and `failed`.
+ * brought along; GIT and NEW_GIT name a directory that git takes for a repository, or may take for one when it has all of the changes
+ * (lib/repository.h). 0, what `report` returned, or -1 with errno and `failed`.
  */
 typedef int change_report(void *data, const struct change *change);
 int layer_changes(const struct layer *layer, change_report *report, void *data, char failed[PATH_MAX]);

@@ -7,7 +7,7 @@ export type ChangeKind = (typeof CHANGE_KINDS)[number]
 /** One line of the answer. Paths are bytes, one character each (latin1), relative to the zone; "." is its root. */
 export interface RawChange {
   readonly zone: number
-  /** `git`, `new-git`: no change, but a directory that git would take for a repository; `new-git` where it was none. */
+  /** `git`, `new-git`: no change, but a directory that git takes for a repository; `new-git`: that becomes one. */
   readonly kind: ChangeKind | 'git' | 'new-git'
   readonly type: 'file' | 'directory' | 'symlink' | 'other'
   /** Permission bits in the layer, octal. */

@@ -40,7 +40,9 @@ export function protectionOf(
     return (
       change.isPrivileged ||
       zone.protect.some((place) => reaches(change, change.path, place)) ||
-      (zone.gitOpen !== undefined && !zone.gitOpen.includes(GIT) && isInGit(change, repositories, zone.gitOpen))
+      (zone.gitOpen !== undefined &&
+        ((!zone.gitOpen.includes(GIT) && isInGit(change, repositories, zone.gitOpen)) ||
+          isInOtherSystem(change, zone.gitOpen)))
     )
   }
   // A change that removes or replaces a directory does so to everything in it.
@@ -86,6 +88,25 @@ function isInGit(change: RawChange, repositories: Repositories, open: readonly s
     )
   }
   return isIn(words, '.') || words.some((_, at) => isIn(words.slice(at + 1), words.slice(0, at + 1).join('/')))
+}
+
+/** Mercurial and Jujutsu, as native/lib/repository.c has them: what is closed, and what may not become a file. */
+const OTHER_SYSTEMS: ReadonlyMap<string, { readonly closed: readonly string[]; readonly pinned: readonly string[] }> =
+  new Map([
+    ['.hg', { closed: ['hgrc', 'hgrc-not-shared', 'sharedpath'], pinned: [] }],
+    ['.jj', { closed: ['repo/config.toml', 'workspace-config.toml', 'repo/store/git_target'], pinned: ['repo'] }],
+  ])
+
+function isInOtherSystem(change: RawChange, open: readonly string[]): boolean {
+  const words = change.path.split('/')
+  return words.some((word, at) => {
+    const system = OTHER_SYSTEMS.get(word)
+    if (system === undefined || open.includes(word)) return false
+    const rest = words.slice(at + 1).join('/')
+    if (rest === '') return OF_ENTRY.has(change.kind) || change.type !== 'directory'
+    if (system.pinned.includes(rest) && REPLACING.has(change.kind)) return true
+    return system.closed.some((name) => reaches(change, rest, name))
+  })
 }
 
 /** A directory with harmless files becomes one that git obeys when the last of them comes. */

@@ -209,6 +209,35 @@ describe(`as ${user}`, () => {
   })
 
   describe('what leads to protected names', () => {
+    test('a repository that lacks one part on the host does not get it, in no directory', async () => {
+      const place = await makePlace(user)
+      const ran = join(place.outside, 'ran')
+      const config = `[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = touch ${ran};false\n`
+      const at = { '.': place.project, sub: join(place.project, 'sub') }
+      for (const directory of Object.values(at)) {
+        for (const name of ['objects', 'refs']) mkdirSync(join(directory, name), { recursive: true })
+        writeFileSync(join(directory, 'config'), config)
+      }
+      const status = async (cwd: string) => {
+        const env = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*' }
+        await execa('git', ['status'], { cwd, env, reject: false })
+        return existsSync(ran)
+      }
+      const script =
+        'for at in . sub; do echo "ref: refs/heads/m" > $at/HEAD; done; mkdir -p .hg .jj; echo data > other'
+      const id = await idOf(place, script)
+      const { stderr } = await place.cli('apply', id)
+      expect(stderr.toString().match(/(?<=left out: )\S+/g)).toEqual(['.hg', '.jj', 'HEAD', 'sub/HEAD'])
+      expect([await status(at['.']), await status(at.sub), existsSync(join(place.project, 'other'))]).toEqual([
+        false,
+        false,
+        true,
+      ])
+      // Control: what was left out is what git runs the configuration by.
+      expect((await place.cli('apply', id, 'sub/HEAD')).status).toBe(0)
+      expect(await status(at.sub)).toBe(true)
+    })
+
     test('a repository is none where its parts come one after another, or lie in two directories', async () => {
       const place = await makePlace(user)
       fill(place)
