@@ -31,6 +31,8 @@ struct layer {
   struct layer_zone *zone;
   size_t zones;
   struct known known;
+  const char *const *holder; /* directories for layers of this user: absolute paths */
+  size_t holders;
 };
 
 enum change_kind { ADDED, MODIFIED, DELETED, RENAMED, MODE, SYMLINK, TYPE, KEPT, GIT, NEW_GIT };

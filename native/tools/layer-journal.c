@@ -34,22 +34,30 @@ static int rename_with(int from, const char *name, int to, const char *new_name,
 static int begin_stages(struct journal *journal) {
   size_t zones = journal->layer->zones;
   journal->stage = malloc((zones + 1) * sizeof *journal->stage);
-  journal->apart = malloc((zones + 1) * sizeof *journal->apart);
-  if (!journal->stage || !journal->apart) return -1;
+  journal->place = malloc((zones + 1) * sizeof *journal->place);
+  if (!journal->stage || !journal->place) return -1;
   for (size_t i = 0; i < zones; i++) {
     journal->stage[i] = -1;
-    if ((journal->apart[i] = stage_is_needed(journal->layer, i)) < 0) return -1;
+    if (!(journal->place[i] = stage_place(journal->layer, i))) return -1;
   }
   return 0;
 }
 
+static int is_apart(const struct journal *journal, size_t zone) { return stage_is_apart(journal->place[zone]); }
+
+static struct stage stage_of(const struct journal *journal, size_t zone) {
+  return (struct stage){journal->layer, zone, journal->number, journal->place[zone]};
+}
+
 int journal_stage(struct journal *journal, size_t zone) {
-  int *stage = &journal->stage[zone];
-  if (*stage >= 0) return *stage;
-  int is_apart = journal->apart[zone];
-  *stage = is_apart ? stage_open(journal->layer, zone, journal->number) : fcntl(journal->directory, F_DUPFD_CLOEXEC, 3);
-  if (*stage < 0 && is_apart && errno == ENOENT) *stage = stage_make(journal->layer, zone, journal->number);
-  return *stage;
+  int *fd = &journal->stage[zone];
+  if (*fd >= 0) return *fd;
+  const struct stage stage = stage_of(journal, zone);
+  if (strcmp(stage.place, STAGE_NOWHERE) == 0) return errno = EXDEV, -1;
+  if (!stage_is_apart(stage.place)) return *fd = fcntl(journal->directory, F_DUPFD_CLOEXEC, 3);
+  *fd = stage_open(&stage);
+  if (*fd < 0 && errno == ENOENT) *fd = stage_make(&stage);
+  return *fd;
 }
 
 /* What a step that was taken has left under its number. */
@@ -61,7 +69,7 @@ static int copy_given_back(struct journal *journal, int to_layer) {
     const struct step *step = &journal->step[i];
     number_name name;
     name_of(step, name);
-    if (!gives_back(step) || !journal->apart[step->zone]) continue;
+    if (!gives_back(step) || !is_apart(journal, step->zone)) continue;
     int stage = journal_stage(journal, step->zone);
     if (stage < 0 || copy_whole(to_layer ? stage : journal->directory, name, to_layer ? journal->directory : stage, name) < 0) return -1;
   }
@@ -70,7 +78,7 @@ static int copy_given_back(struct journal *journal, int to_layer) {
 
 static int has_stages(const struct journal *journal) {
   int has = 0;
-  for (size_t i = 0; i < journal->layer->zones; i++) has |= journal->apart[i];
+  for (size_t i = 0; i < journal->layer->zones; i++) has |= is_apart(journal, i);
   return has;
 }
 
@@ -83,21 +91,23 @@ static int keep_given_back(struct journal *journal) {
 /* What was prepared on other file systems than the layer's. */
 static int sync_stages(struct journal *journal) {
   for (size_t i = 0; i < journal->layer->zones; i++)
-    if (journal->stage[i] >= 0 && journal->apart[i] && syncfs(journal->stage[i]) < 0) return -1;
+    if (journal->stage[i] >= 0 && is_apart(journal, i) && syncfs(journal->stage[i]) < 0) return -1;
   return 0;
 }
 
-/* Where it has not said that there is one, what has the name can be another's. */
 static int remove_stage(const struct journal *journal, size_t zone) {
-  if (journal->is_written && !journal->apart[zone]) return 0;
-  if (stage_remove(journal->layer, zone, journal->number) == 0) return 0;
-  return journal->is_written || !stage_is_foreign(errno) ? -1 : 0;
+  if (!journal->is_written) return stage_remove_anywhere(journal->layer, zone, journal->number);
+  const struct stage stage = stage_of(journal, zone);
+  if (!is_apart(journal, zone)) return 0;
+  /* By its descriptor first: a command that can write in the zone can rename it, or put something else in its place. */
+  if (journal->stage[zone] >= 0 && remove_contents(journal->stage[zone]) < 0) return -1;
+  return stage_remove(&stage) == 0 || stage_is_foreign(errno) ? 0 : -1;
 }
 
 static int remove_stages(struct journal *journal) {
   for (size_t i = 0; i < journal->layer->zones; i++) {
     if (remove_stage(journal, i) < 0) return -1;
-    if (journal->apart[i] && journal->stage[i] >= 0) close(journal->stage[i]), journal->stage[i] = -1;
+    if (is_apart(journal, i) && journal->stage[i] >= 0) close(journal->stage[i]), journal->stage[i] = -1;
   }
   return 0;
 }
@@ -119,8 +129,6 @@ static void put_step(FILE *out, const struct step *step) {
   put_number(out, (unsigned long long)step->made_size);
 }
 
-static const char *place_word(int is_apart) { return is_apart ? "zone" : "layer"; }
-
 static int sync_name(int directory, const char *name, int flags) {
   int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | flags);
   int done = fd < 0 ? -1 : fsync(fd), error = errno;
@@ -134,7 +142,7 @@ static int write_file(struct journal *journal) {
   size_t size = 0;
   FILE *out = open_memstream(&bytes, &size);
   if (!out) return -1;
-  for (size_t i = 0; i < journal->layer->zones; i++) fprintf(out, "%s%c", place_word(journal->apart[i]), 0);
+  for (size_t i = 0; i < journal->layer->zones; i++) fprintf(out, "%s%c", journal->place[i], 0);
   for (size_t i = 0; i < journal->steps; i++) put_step(out, &journal->step[i]);
   fprintf(out, "end%c", 0);
   if (fclose(out) != 0) return free(bytes), -1;
@@ -176,11 +184,11 @@ static int read_step(const char **at, const char *end, struct step *step) {
 /* What was noted of each zone holds; `elsewhere` is one of which it is no longer so. */
 static int read_places(struct journal *journal, const char **at, const char *end) {
   for (size_t i = 0; i < journal->layer->zones; i++) {
-    const char *word = next_word(at, end);
-    int was_apart = word && strcmp(word, place_word(1)) == 0;
-    if (!word || strcmp(word, place_word(was_apart)) != 0) return errno = EBADMSG, -1;
-    if (was_apart != journal->apart[i]) journal->elsewhere = journal->layer->zone[i].source;
-    journal->apart[i] = was_apart;
+    if (!(journal->place[i] = next_word(at, end))) return -1;
+    const struct stage stage = stage_of(journal, i);
+    int is_reachable = stage_is_reachable(&stage);
+    if (is_reachable < 0) return -1;
+    if (!is_reachable) journal->elsewhere = journal->layer->zone[i].source;
   }
   return 0;
 }
@@ -305,6 +313,13 @@ static int is_expected(int directory, const char *name, const struct stat *befor
                                   was.st_mtim.tv_nsec == before->st_mtim.tv_nsec);
 }
 
+/* What has come to its place is what was prepared. */
+static int is_made(const struct place *place, const struct step *step) {
+  struct stat status;
+  if (fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) < 0 || status.st_ino != step->made) return 0;
+  return S_ISDIR(status.st_mode) || status.st_size == step->made_size;
+}
+
 static int take_step(struct journal *journal, const struct step *step) {
   struct place place;
   number_name name;
@@ -319,6 +334,7 @@ static int take_step(struct journal *journal, const struct step *step) {
     case STEP_MODE: done = change_mode(&place, step->was, step->old_mode, step->mode); break;
   }
   if (done == 0 && gives_back(step) && !is_expected(stage, name, &step->before)) done = -1, errno = ESTALE;
+  if (done == 0 && step->made && !is_made(&place, step)) done = -1, errno = ESTALE;
   int error = errno;
   close(place.directory);
   errno = error;
@@ -469,7 +485,7 @@ static void note_place(struct known_out *out, const struct journal *journal, con
   if (fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
     known_put(out, step->zone, step->path, &status);
     copy_text(parent, sizeof parent, step->path);
-    if (S_ISDIR(status.st_mode) && gives_back(step) && journal->apart[step->zone]) note_tree(out, step->zone, place->directory, place->name, parent);
+    if (S_ISDIR(status.st_mode) && gives_back(step) && is_apart(journal, step->zone)) note_tree(out, step->zone, place->directory, place->name, parent);
   }
   if (fstat(place->directory, &status) < 0) return;
   copy_text(parent, sizeof parent, length ? step->path : ".");
@@ -616,6 +632,6 @@ void journal_free(struct journal *journal) {
   for (size_t i = 0; journal->stage && i < journal->layer->zones; i++)
     if (journal->stage[i] >= 0) close(journal->stage[i]);
   free(journal->stage);
-  free(journal->apart);
+  free(journal->place);
   free(journal->step);
 }

@@ -8,8 +8,8 @@
  * killed is finished by the next verb, too. Renamed to `back` it means: all is as it was. What comes out of the zone then is removed,
  * but for what somebody has written in it since it was applied: that stays in the zone, under a name that is said on stderr.
  *
- * A rename does not leave a mount. What goes into a zone on another one than the layer is prepared in a directory of ours in the root of
- * the zone (tools/layer-stage.h), and what comes out is copied to LAYER/apply.K before that is removed.
+ * A rename does not leave a mount. What goes into a zone on another one than the layer is prepared in a stage on that mount
+ * (tools/layer-stage.h), and what comes out is copied to LAYER/apply.K before the stage is removed.
  */
 #pragma once
 
@@ -38,7 +38,7 @@ struct journal {
   const struct layer *layer;
   int directory; /* LAYER/apply.K */
   int *stage;    /* of each zone: the directory of its numbers, opened when it is needed; -1 = not yet */
-  int *apart;    /* of each zone: whether that is in the zone; as it was when the journal was written */
+  const char **place; /* of each zone: where that is (tools/layer-stage.h); as it was when the journal was written */
   const char *elsewhere; /* a zone of which it is no longer so, because something was mounted or unmounted; NULL = none */
   unsigned number; /* K */
   int is_written;
@@ -52,7 +52,7 @@ struct journal {
 /* Makes LAYER/apply.K, for the first K that is free. 0, or -1 with errno. */
 int journal_begin(struct journal *journal, const struct layer *layer);
 int journal_add(struct journal *journal, const struct step *step);
-/* The directory of a zone's numbers, made where it is missing. -1 with errno. */
+/* The directory of a zone's numbers, made where it is missing. -1 with errno: EXDEV where no place for it is safe. */
 int journal_stage(struct journal *journal, size_t zone);
 /* Writes it, takes every step, and says that it is done. -1 with errno and `failed`: the caller takes it back. */
 int journal_carry_out(struct journal *journal, char failed[PATH_MAX]);

@@ -1,18 +1,41 @@
 /*
- * A directory of ours in the root of a zone, `.llm-do-ID-K`, which is there while changes are applied or taken back. Only its owner, who
- * applies, can enter it. The time of the zone's root is kept.
+ * Where an apply prepares what goes into a zone. A rename does not leave a mount, so for a zone on the mount of its layer that is the layer
+ * itself, and for another one a directory on the mount of the zone which no sandbox reaches:
+ *
+ *   HOLDER/.stage-ID-K-N   in another directory for layers: no zone shows those writable (decidingPaths in src/run/caller.ts)
+ *   ZONE/.llm-do-ID-K      root alone, in the root of the zone: it belongs to an id that no sandbox has, and is closed to all others. A
+ *                          command may rename it, but not enter it. The time of the zone's root is kept.
  */
 #pragma once
 
 #include "tools/layer-changes.h"
 
-/* Whether names can be renamed between the layer and the zone. 1, 0, or -1 with errno. */
-int stage_is_needed(const struct layer *layer, size_t zone);
-/* Makes it: EEXIST where the name is taken. Its descriptor, or -1 with errno. */
-int stage_make(const struct layer *layer, size_t zone, unsigned number);
+#define STAGE_IN_LAYER "layer"
+#define STAGE_IN_ZONE "zone"
+#define STAGE_NOWHERE "nowhere"
+
+/* The K-th apply's, for one zone. */
+struct stage {
+  const struct layer *layer;
+  size_t zone;
+  unsigned number;
+  const char *place; /* one of the words, or the absolute path of a directory for layers */
+};
+
+/* The place for the stages of a zone: STAGE_NOWHERE where none is out of reach of sandboxes. NULL with errno. */
+const char *stage_place(const struct layer *layer, size_t zone);
+/* Whether a place that was chosen then is still on the mount of the zone. 1, 0, or -1 with errno. */
+int stage_is_reachable(const struct stage *stage);
+/* Not in the layer, but on another mount. */
+int stage_is_apart(const char *place);
+
+/* Of places apart. Makes it: EEXIST where the name is taken. Its descriptor, or -1 with errno. */
+int stage_make(const struct stage *stage);
 /* That of an earlier call: ENOENT without one, ESTALE where it is not ours. */
-int stage_open(const struct layer *layer, size_t zone, unsigned number);
+int stage_open(const struct stage *stage);
 /* Whether an error says that what has the name is not ours. */
 int stage_is_foreign(int error);
 /* With everything in it; nothing where there is none. 0, or -1 with errno. */
-int stage_remove(const struct layer *layer, size_t zone, unsigned number);
+int stage_remove(const struct stage *stage);
+/* Those of an apply that was cut off before it said where they are. What has their name and is not ours stays. 0, or -1 with errno. */
+int stage_remove_anywhere(const struct layer *layer, size_t zone, unsigned number);

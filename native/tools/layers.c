@@ -2,10 +2,12 @@
  * layers: what copy-on-write runs changed, for `llm-do changes`, `diff`, `apply`, `undo` and `discard`. TypeScript decides and speaks.
  *
  *   layers changes DIRECTORY ID            prints the changes: ten words each, ended by NUL (put_change)
- *   layers apply DIRECTORY ID [--modes] < CHOICE  applies what is chosen, and prints how much that was; status 3 and each conflict where there is one
+ *   layers apply DIRECTORY ID < CHOICE     applies what is chosen, and prints how much that was; status 3 and each conflict where there is one
  *   layers undo DIRECTORY ID               takes the last apply back; status 3 and the path where it has changed since
  *   layers view DIRECTORY ID < CHOICE      makes view/a and view/b in the layer: what is chosen, in the zone and in the layer; removes them without a choice
- *   layers discard DIRECTORY ID [--force]  removes the layer
+ *   layers discard DIRECTORY ID            removes the layer; --force also one that is damaged
+ *
+ * Behind the ID come --force, --modes (tools/layer-modes.h), and other directories for layers of this user (tools/layer-stage.h).
  *
  * Every verb first takes back an apply that was killed, but for a forced discard. Where that keeps what somebody wrote since, it says so
  * and does nothing more. A status of EXIT_* below, or 125, comes with one line or more on stderr: what, on what, and why.
@@ -216,27 +218,48 @@ static int discard(struct layer *layer, const char *directory, int is_forced) {
   return 0;
 }
 
+struct options {
+  int is_forced;
+  struct mode_rule modes;
+};
+
+/* In any order. Directories are moved to the start of the words. */
+static int read_options(int count, char **words, struct options *options) {
+  int directories = 0;
+  for (int i = 0; i < count; i++) {
+    if (strcmp(words[i], "--force") == 0) options->is_forced = 1;
+    else if (strcmp(words[i], "--modes") == 0) options->modes.is_wide = 1;
+    else if (words[i][0] == '/') words[directories++] = words[i];
+    else return fprintf(stderr, "layers: no option %s\n", words[i]), -1;
+  }
+  return directories;
+}
+
 int main(int argc, char **argv) {
   if (argc < 4) return fprintf(stderr, "usage: layers changes|apply|undo|view|discard DIRECTORY ID\n"), EXIT_SETUP;
   const char *verb = argv[1], *directory = argv[2], *id = argv[3];
-  struct mode_rule modes = {.is_wide = argc == 5 && strcmp(argv[4], "--modes") == 0, .umask = umask(077)};
+  struct options options = {.modes.umask = umask(077)};
+  int holders = read_options(argc - 4, argv + 4, &options);
+  if (holders < 0) return EXIT_SETUP;
   take_own_files();
   raise_limit();
   static struct layer layer;
   layer.id = id;
+  layer.holder = (const char *const *)argv + 4;
+  layer.holders = (size_t)holders;
   layer.fd = layer_open(directory, id);
   if (layer.fd < 0 && errno == EWOULDBLOCK) refuse(EXIT_BUSY, "in use");
   if (layer.fd < 0 && errno == ENOENT) refuse(EXIT_NO_LAYER, "not there");
   if (layer.fd < 0) give_up("layer", id);
-  int is_discard = strcmp(verb, "discard") == 0, is_forced = is_discard && argc == 5 && strcmp(argv[4], "--force") == 0;
+  int is_discard = strcmp(verb, "discard") == 0;
   int has_record = read_record(&layer) == 0;
-  if (is_forced) return discard(&layer, directory, 1);
+  if (is_discard && options.is_forced) return discard(&layer, directory, 1);
   if (!has_record) give_up("damaged", id);
   if (is_discard && !is_unfinished(&layer)) return discard(&layer, directory, 0);
   open_zones(&layer);
   take_back_unfinished(&layer);
-  if (strcmp(verb, "changes") == 0) return print_changes(&layer, modes);
-  if (strcmp(verb, "apply") == 0) return apply(&layer, modes);
+  if (strcmp(verb, "changes") == 0) return print_changes(&layer, options.modes);
+  if (strcmp(verb, "apply") == 0) return apply(&layer, options.modes);
   if (strcmp(verb, "view") == 0) return view(&layer);
   if (strcmp(verb, "undo") == 0) return undo(&layer);
   if (is_discard) return discard(&layer, directory, 0);

@@ -22,7 +22,7 @@ import {
 import { type Choice, choiceBytes, choose } from './choice.ts'
 import { protectionOf } from './protected.ts'
 import { type LayerRecord, parseRecord } from './record.ts'
-import { layerDirectories } from './state-directory.ts'
+import { layerDirectories, placesForStages } from './state-directory.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -30,6 +30,8 @@ type Environment = Readonly<Record<string, string | undefined>>
 export interface LayerPlace {
   readonly directory: string
   readonly id: string
+  /** Of the caller, which says where else layers are; default: that of this process. */
+  readonly env?: Environment
 }
 
 export interface Layer extends LayerPlace {
@@ -99,7 +101,7 @@ export function listLayers(env: Environment): readonly Layer[] {
 function placesOf(env: Environment): readonly LayerPlace[] {
   return layerDirectories(env, own())
     .filter((directory) => [dirname(directory), directory].every((place) => isOwnDirectory(place, own())))
-    .flatMap((directory) => readdirSync(directory).flatMap((id) => (ID.test(id) ? [{ directory, id }] : [])))
+    .flatMap((directory) => readdirSync(directory).flatMap((id) => (ID.test(id) ? [{ directory, id, env }] : [])))
 }
 
 function readLayer(place: LayerPlace): Layer {
@@ -117,6 +119,8 @@ function recordAt({ directory, id }: LayerPlace): LayerRecord | undefined {
     return undefined // Gone meanwhile, or never written.
   }
 }
+
+const sourcesOf = (place: LayerPlace): readonly string[] => recordAt(place)?.zones.map(({ source }) => source) ?? []
 
 /* ---- the helper ---- */
 
@@ -143,11 +147,13 @@ interface Asked extends LayerPlace {
 /** The longest list, in bytes: a hundred thousand changes have some 20 MB, and one string cannot have 512. */
 const MOST_OUTPUT = 2 ** 28
 
-async function ask({ verb, directory, id, words = [], input }: Asked): Promise<Answer> {
+async function ask({ verb, directory, id, env = process.env, words = [], input }: Asked): Promise<Answer> {
   const { execa } = await import('execa')
   const helper = join(nativeDirectory(), 'layers')
   checkNativeProgram(helper, process.arch)
-  const { exitCode, stdout, stderr, failed, isMaxBuffer } = await execa(helper, [verb, directory, id, ...words], {
+  const stages = placesForStages({ env, uid: own(), sources: sourcesOf({ directory, id }) })
+  const argv = [verb, directory, id, ...words, ...stages]
+  const { exitCode, stdout, stderr, failed, isMaxBuffer } = await execa(helper, argv, {
     env: {},
     extendEnv: false,
     reject: false,
@@ -184,9 +190,9 @@ function refusalOf(id: string, status: number | undefined, why: string): Sandbox
   if (status === ELSEWHERE)
     return new SandboxError(
       'LAYER_FAILED',
-      `${id}: ${why} lies on another file system than its changes, or behind another mount`,
+      `${id}: nothing was applied: ${why} is on another mount than its changes, and nothing of yours on that mount is closed to sandboxes`,
       {
-        hint: `llm-do diff ${id} | git apply   # nothing was applied`,
+        hint: `llm-do diff ${id} | git apply; for the next run set XDG_STATE_HOME to a directory on that mount, outside of the project`,
       },
     )
   if (status === KEPT)

@@ -77,6 +77,23 @@ export function isLayersDirectoryNew(place: LayerPlace): boolean {
   return found !== undefined && !before.includes(found)
 }
 
+/**
+ * Where an apply may prepare what goes into directories on other mounts than their layer (native/tools/layer-stage.h): all that lies on a
+ * device of theirs, or would when it is made.
+ */
+export function placesForStages({
+  env,
+  uid,
+  sources,
+}: {
+  readonly env: Environment
+  readonly uid: number
+  readonly sources: readonly string[]
+}): readonly string[] {
+  const devices = sources.flatMap((source) => (isThere(source) ? [statSync(source).dev] : []))
+  return layerDirectories(env, uid).filter((place) => devices.some((device) => isOn(place, device)))
+}
+
 /** Whether a directory lies, or would lie, on this device. */
 const isOn = (directory: string, device: number): boolean => statSync(lastMade(directory)).dev === device
 

@@ -44,11 +44,11 @@ export async function exec(options: ExecOptions): Promise<Result> {
 }
 
 /** What becomes of the changes to copy-on-write zones, where the caller has said it beforehand. */
-async function decide({ apply }: ExecOptions, result: Result, { layer }: Outcome): Promise<Result> {
+async function decide({ apply, env = process.env }: ExecOptions, result: Result, { layer }: Outcome): Promise<Result> {
   if (result.cow === undefined || layer === undefined || apply === undefined || !isListed(result.cow)) return result
   const isWanted = typeof apply === 'function' ? await apply(result.cow) : apply === 'on-success' && result.ok
   if (!isWanted) return result
-  return { ...result, cow: await appliedPending(result.cow, layer) }
+  return { ...result, cow: await appliedPending(result.cow, { ...layer, env }) }
 }
 
 interface Ran {
@@ -118,7 +118,9 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     interpreter: isInterpreterMissing(outcome) ? invisibleInterpreter(prepared) : undefined,
     homes: request.homes,
     isAtTerminal: !request.captured && isatty(2),
-    pending: await pendingAfter(outcome),
+    pending: await pendingAfter({
+      ...(outcome.layer === undefined ? {} : { layer: { ...outcome.layer, env: options.env ?? process.env } }),
+    }),
     ...(plan.engine === undefined || outcome.failure === undefined ? {} : { program: `${nativeDirectory()}/launch` }),
     ...(facts.surroundings === undefined ? {} : { around: facts.surroundings }),
   })

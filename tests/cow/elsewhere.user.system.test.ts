@@ -1,12 +1,15 @@
 /** Layers on another mount than their directory: in memory, or because the directory is a mount. Applied and undone all the same. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
-import { lchown, mkdir } from 'node:fs/promises'
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { lchown } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { until } from '../pool/pool.ts'
+import { runCli } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
 import { testWith } from '../support/needs.ts'
-import { callers, uidOf } from '../support/users.ts'
-import { makePlace, type Place, treeOf } from './place.ts'
+import { becoming, callers, uidOf } from '../support/users.ts'
+import { helperFor, makePlace, type Place, treeOf } from './place.ts'
 
 async function fill({ project, user }: Place): Promise<void> {
   for (const name of ['d', 'e', 'e/deep']) mkdirSync(join(project, name))
@@ -43,29 +46,114 @@ describe.each(callers())('as %s', (user) => {
       await apply()
     })
 
-    test('is made where there is memory only, and is refused where a name is in the way of its apply', async () => {
+    test('is made where there is memory only, and its apply prepares nothing in the directory', async () => {
       const place = await makePlace(user)
       await fill(place)
       const { cow } = await place.run('echo new > new', '--cow-upper', 'memory')
       const id = cow?.id ?? ''
-      const holder = holderOf(place, id)
-      expect((await execa('stat', ['-f', '-c', '%T', holder])).stdout).toBe('tmpfs')
-      const staged = join(place.project, `.llm-do-${id}-1`)
-      await mkdir(staged, { mode: 0o755 })
-      const { status, stderr } = await place.cli('apply', id)
-      expect([status, stderr.toString()]).toEqual([125, expect.stringContaining('LAYER_FAILED')])
-      expect(existsSync(join(place.project, 'new'))).toBe(false)
-      // A link in its place is not followed, either.
-      renameSync(staged, join(place.outside, 'was'))
-      symlinkSync(place.outside, staged)
-      const outside = treeOf(place.outside)
-      expect((await place.cli('apply', id)).status).toBe(125)
-      expect(treeOf(place.outside)).toEqual(outside)
-      // Control: without it the same is applied.
-      await execa('rm', [staged])
-      expect((await place.cli('apply', id)).status).toBe(0)
+      expect((await execa('stat', ['-f', '-c', '%T', holderOf(place, id)])).stdout).toBe('tmpfs')
+      const stages = () =>
+        place.holders
+          .flatMap((holder) => (existsSync(holder) ? readdirSync(holder) : []))
+          .filter((name) => name.includes(id) && name !== id)
+      const before = readdirSync(place.project)
+      const applying = await stoppedApply(place, id, ['new'])
+      expect([readdirSync(place.project), stages()]).toEqual([before, [`.stage-${id}-1-0`]])
+      applying.goOn()
+      expect([(await applying.ended).exitCode, stages()]).toEqual([0, []])
       expect(readFileSync(join(place.project, 'new'), 'utf8')).toBe('new\n')
     })
+  })
+})
+
+/** Applies, and stops when everything is prepared and nothing was done. */
+async function stoppedApply(place: Place, id: string, names: readonly string[]) {
+  const trace = join(await temporaryDirectory({ mode: 0o777 }), 'trace')
+  const hold = ['strace', '-f', '-o', trace, '-e', 'inject=syncfs:signal=STOP:when=1']
+  const helper = [helperFor(place.user), 'apply', holderOf(place, id), id, ...place.holders]
+  const [file = '', ...words] = [...becoming(place.user), ...hold, ...helper]
+  const input = names.map((name) => `0\0n\0${name}\0`).join('')
+  const ended = execa(file, words, { input, reject: false })
+  const stopped = await until(async () => {
+    const text = existsSync(trace) ? readFileSync(trace, 'utf8') : ''
+    return /^(\d+) +--- stopped by SIGSTOP ---/m.exec(text)?.[1]
+  }, 'the stop of the apply')
+  const goOn = () => process.kill(Number(stopped), 'SIGCONT')
+  onTestFinished(() => void (ended.exitCode ?? ended.kill('SIGKILL')))
+  return { ended, goOn }
+}
+
+/** Calls it with a file system of its own at `outside`. */
+async function onOwnMount(place: Place, use: () => Promise<void>): Promise<void> {
+  const mode = place.user === 'plain' ? `uid=${uidOf('plain')},gid=${uidOf('plain')},mode=755` : 'mode=755'
+  await execa('mount', ['-t', 'tmpfs', '-o', mode, 'none', place.outside])
+  try {
+    await use()
+  } finally {
+    await execa('umount', ['-l', place.outside])
+  }
+}
+
+async function runOn({ outside, cli }: Place, script: string): Promise<string> {
+  const { stdout } = await cli('exec', '--json', '--cow', outside, '--', 'sh', '-c', `cd ${outside}; ${script}`)
+  return (JSON.parse(stdout.toString()) as { cow: { id: string } }).cow.id
+}
+
+testWith(
+  ['root', 'strace'],
+  'what root prepares in a directory that is a mount is closed to a live sandbox',
+  async () => {
+    const place = await makePlace('root')
+    const victim = join(place.project, 'victim')
+    writeFileSync(victim, 'secret\n', { mode: 0o600 })
+    await onOwnMount(place, async () => {
+      const id = await runOn(place, 'mkdir -p new/aa .vscode; chmod 755 new/aa; echo REVIEWED > .vscode/tasks.json')
+      const paths = ['.vscode', '.vscode/tasks.json', 'new', 'new/aa']
+      const applying = await stoppedApply(place, id, paths)
+      const attack = `cd ${place.outside}; stage=$(echo .llm-do-*)
+        for try in "ls $stage" "chmod 777 $stage" "cp /etc/hostname $stage/0/tasks.json" "mv $stage/1/aa x" "mv $stage moved"; do
+          $try || echo refused
+        done`
+      const { stdout } = await place.cli('exec', '--rw', place.outside, '--', 'sh', '-c', attack)
+      expect(stdout.toString()).toBe('refused\n'.repeat(5))
+      applying.goOn()
+      expect((await applying.ended).exitCode).toBe(0)
+      expect(readFileSync(join(place.outside, '.vscode/tasks.json'), 'utf8')).toBe('REVIEWED\n')
+      expect([victim, join(place.outside, 'new/aa')].map((path) => lstatSync(path).mode)).toEqual([0o100600, 0o40755])
+      expect((await place.cli('undo', id)).status).toBe(0)
+      expect(readdirSync(place.outside)).toEqual([])
+      expect((await place.cli('discard', id)).status).toBe(0)
+    })
+  },
+)
+
+testWith('root', 'nothing is applied to a mount on which a user has no place that is closed to sandboxes', async () => {
+  const place = await makePlace('plain')
+  await onOwnMount(place, async () => {
+    const id = await runOn(place, 'echo new > new')
+    const { status, stderr } = await place.cli('apply', id)
+    expect([status, stderr.toString()]).toEqual([125, expect.stringContaining('closed to sandboxes')])
+    expect(readdirSync(place.outside)).toEqual([])
+    // Control: with a place on that mount it is applied. The layer is found where it was.
+    const state = join(place.outside, 'state')
+    const own = { ...place.env, XDG_STATE_HOME: state }
+    const words = [
+      'exec',
+      '--json',
+      '--cow',
+      join(place.outside, 'in'),
+      '--',
+      'sh',
+      '-c',
+      `echo new > ${place.outside}/in/new`,
+    ]
+    await execa('install', ['-d', '-o', String(uidOf('plain')), join(place.outside, 'in'), state])
+    const run = (argv: readonly string[]) =>
+      runCli(argv, { as: 'plain', program: 'llm-do', cwd: place.project, env: own })
+    const { cow } = JSON.parse((await run(words)).stdout.toString()) as { cow: { id: string } }
+    expect((await run(['apply', cow.id])).status).toBe(0)
+    expect(readFileSync(join(place.outside, 'in/new'), 'utf8')).toBe('new\n')
+    expect((await place.cli('discard', id)).status).toBe(0)
   })
 })
 

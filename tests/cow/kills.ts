@@ -23,7 +23,7 @@ export interface Killed {
 /** @returns how many kills there were */
 export async function killEverywhere({ place, id, layers, verb, calls = CALLS }: Killed): Promise<number> {
   const helper = (word: string, through: readonly string[] = [], input = '') => {
-    const [file = '', ...words] = [...becoming(place.user), ...through, helperFor(place.user), word, layers, id]
+    const [file = '', ...words] = [...becoming(place.user), ...through, helperFor(place.user), word, layers, id, ...place.holders]
     return execa(file, words, { input, encoding: 'buffer', reject: false })
   }
   const tree = () => JSON.stringify(treeOf(place.project))

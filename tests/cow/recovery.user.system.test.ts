@@ -38,7 +38,7 @@ async function applyKilled({
   const [stage, project] = await Promise.all([layers, place.project].map(mountOf))
   const when = at === 'the first' ? 1 : stage === project ? 2 : 3
   const kill = ['strace', '-o', '/dev/null', '-e', `inject=syncfs:signal=KILL:when=${when}`]
-  const [file = '', ...words] = [...becoming(user), ...kill, helperFor(user), 'apply', layers, id]
+  const [file = '', ...words] = [...becoming(user), ...kill, helperFor(user), 'apply', layers, id, ...place.holders]
   const { exitCode } = await execa(file, words, {
     input: CHANGED.map((path) => `0\0n\0${path}\0`).join(''),
     reject: false,
@@ -85,8 +85,10 @@ describe(`as ${user}`, () => {
     test('leaves nothing in the directory when it is discarded', async () => {
       const { place, id } = await applyKilled({ user, options: ['--cow-upper', 'memory'], at: 'the first' })
       // Control: it is there.
-      expect(readdirSync(place.project)).toContain(`.llm-do-${id}-1`)
+      const stages = () => place.holders.flatMap((at) => (existsSync(at) ? readdirSync(at) : [])).filter((name) => name.includes(`${id}-`))
+      expect(stages()).toEqual([`.stage-${id}-1-0`])
       expect((await place.cli('discard', id)).status).toBe(0)
+      expect(stages()).toEqual([])
       expect(readdirSync(place.project).toSorted()).toEqual(['file', 'gone', 'other'])
     })
 
