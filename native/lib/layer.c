@@ -1,12 +1,15 @@
 #include "lib/layer.h"
 
 #include "lib/remove-tree.h"
+#include "lib/report-failure.h"
 #include "lib/run-record.h"
+#include "lib/seal.h"
 #include "lib/syscalls.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +80,32 @@ static int put_boot(FILE *out) {
   return 0;
 }
 
-int layer_record(int layer, const struct launchfile *file, struct timespec since) {
+/* The runs directory is in the one with the secret, where this user has one. */
+static int read_secret(const struct launchfile *file, unsigned char secret[SECRET_BYTES]) {
+  struct entry runs;
+  char directory[PATH_MAX];
+  if (!launchfile_find(file, V_RUNS, &runs)) return -1;
+  copy_text(directory, sizeof directory, runs.word[0]);
+  char *slash = strrchr(directory, '/');
+  if (slash) *slash = 0;
+  return slash ? secret_read_in(directory, secret) : -1;
+}
+
+typedef char record_purpose[RUN_ID_MAX + 16];
+
+static void purpose_of(const char *id, record_purpose purpose) { snprintf(purpose, sizeof(record_purpose), "layer %s", id); }
+
+/* Behind its end. */
+static void put_seal(FILE *out, const char *id, const struct launchfile *file, const char *bytes, size_t size) {
+  unsigned char secret[SECRET_BYTES];
+  char seal[MAC_TEXT];
+  record_purpose purpose;
+  purpose_of(id, purpose);
+  seal_for(read_secret(file, secret) == 0 ? secret : NULL, purpose, bytes, size, seal);
+  fwrite(seal, 1, sizeof seal, out);
+}
+
+int layer_record(int layer, const char *id, const struct launchfile *file, struct timespec since) {
   char *bytes = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&bytes, &size);
@@ -87,6 +115,7 @@ int layer_record(int layer, const struct launchfile *file, struct timespec since
   put_since(out, since);
   int has_boot = put_boot(out);
   fwrite("end", 1, sizeof "end", out);
+  if (fflush(out) == 0) put_seal(out, id, file, bytes, size);
   if (fclose(out) != 0 || has_boot < 0) return free(bytes), -1;
   int fd = openat(layer, LAYER_RECORD, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   int done = fd >= 0 && write(fd, bytes, size) == (ssize_t)size ? 0 : -1;
@@ -193,13 +222,18 @@ int layer_may_have_changes(int layer, const struct launchfile *file) {
 
 #define RECORD_MAX (16u << 20)
 
-static int read_record(int layer, struct launchfile *record) {
+int layer_read_record(int layer, const char *id, struct launchfile *record, int *is_sealed) {
   size_t size;
   const char *problem;
-  int fd = sys_openat2(layer, LAYER_RECORD, O_RDONLY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+  record_purpose purpose;
+  int fd = open_beneath(layer, LAYER_RECORD, O_RDONLY);
   char *bytes = fd < 0 ? NULL : read_all(fd, RECORD_MAX, &size);
   if (fd >= 0) give_up(fd);
   if (!bytes) return -1;
+  if (size < MAC_TEXT || bytes[size - 1]) return errno = EBADMSG, -1;
+  purpose_of(id, purpose);
+  size -= MAC_TEXT;
+  *is_sealed = is_sealed_for(bytes + size, purpose, bytes, size);
   return launchfile_check(bytes, size, record, &problem) < 0 ? (errno = EBADMSG, -1) : 0;
 }
 
@@ -233,11 +267,12 @@ static int clean_zone(int layer, size_t number) {
   return done;
 }
 
-int layer_resume(int layer, const struct launchfile *file) {
+int layer_resume(int layer, const char *id, const struct launchfile *file) {
   struct launchfile record;
   struct entry zone;
   size_t position = 0, number = 0;
-  if (read_record(layer, &record) < 0) return -1;
+  int is_sealed;
+  if (layer_read_record(layer, id, &record, &is_sealed) < 0) return -1;
   if (!has_same_zones(&record, file)) return errno = ESTALE, -1;
   if (syncfs(layer) < 0) return -1;
   for (; next_layered(file, &position, &zone); number++)

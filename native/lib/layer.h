@@ -3,7 +3,8 @@
  *
  *   DIRECTORY/ID/            0700, of who runs; locked (flock) by the launcher while the run lives, and by each verb on the layer
  *     record                 a launch file of the entries zone (cow), protect, git, profile, keep, since and boot: what the layer belongs
- *                            to; written when the command comes, so what is without one holds nothing of a command's
+ *                            to, and its seal (lib/seal.h); written when the command comes, so what is without one holds nothing of a
+ *                            command's
  *     zone.N/up, zone.N/work upperdir and workdir of the N-th copy-on-write zone, in the order of the launch file; of one that is copied,
  *                            up is the copy
  *     seen                   the changes as they were when a command ended (src/cow/layers.ts)
@@ -28,10 +29,12 @@ int layer_create(const char *directory, const char *id);
 int layer_open(const char *directory, const char *id);
 /* The coarse clock is the one that file systems stamp changes with: a change from now on has this time or a later one. */
 struct timespec layer_now(void);
-/* Writes the record: what the host has changed since that time is a conflict. 0, or -1 with errno. */
-int layer_record(int layer, const struct launchfile *file, struct timespec since);
+/* Writes the record of the layer `id`: what the host has changed since that time is a conflict. 0, or -1 with errno. */
+int layer_record(int layer, const char *id, const struct launchfile *file, struct timespec since);
+/* Reads it. `is_sealed` says whether it is as a run has written it: without a secret of this boot nothing is. 0, or -1 with errno. */
+int layer_read_record(int layer, const char *id, struct launchfile *record, int *is_sealed);
 /* Gets a layer that a run has left ready for another one of the same zones. 0, or -1 with errno: ESTALE where they are others. */
-int layer_resume(int layer, const struct launchfile *file);
+int layer_resume(int layer, const char *id, const struct launchfile *file);
 /* Whether something may have been changed in a zone; what cannot be looked at counts. Layers without a record have no changes. */
 int layer_may_have_changes(int layer, const struct launchfile *file);
 /* With everything in it. 0, or -1 with errno. */

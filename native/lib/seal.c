@@ -105,14 +105,20 @@ static void begin_with(struct blake *blake, const unsigned char key[SECRET_BYTES
   add(blake, block, sizeof block);
 }
 
-void mac_of(const unsigned char key[SECRET_BYTES], const void *bytes, size_t size, unsigned char tag[MAC_BYTES]) {
+/* Of a purpose with the NUL that ends it, NULL = none, and the bytes. */
+static void mac_for(const unsigned char key[SECRET_BYTES], const char *purpose, const void *bytes, size_t size, unsigned char tag[MAC_BYTES]) {
   struct blake blake;
   begin_with(&blake, key, 0x36);
+  if (purpose) add(&blake, (const unsigned char *)purpose, strlen(purpose) + 1);
   add(&blake, bytes, size);
   finish(&blake, tag);
   begin_with(&blake, key, 0x5c);
   add(&blake, tag, MAC_BYTES);
   finish(&blake, tag);
+}
+
+void mac_of(const unsigned char key[SECRET_BYTES], const void *bytes, size_t size, unsigned char tag[MAC_BYTES]) {
+  mac_for(key, NULL, bytes, size, tag);
 }
 
 /* ---- the secret ---- */
@@ -150,6 +156,13 @@ static int read_below(const char *base, mode_t forbidden, unsigned char secret[S
   return done;
 }
 
+int secret_read_in(const char *place, unsigned char secret[SECRET_BYTES]) {
+  int directory = open_ours(AT_FDCWD, place, O_PATH | O_DIRECTORY | O_NOFOLLOW, S_IFDIR, 077);
+  int done = directory < 0 ? -1 : read_from(directory, secret);
+  if (directory >= 0) close(directory);
+  return done;
+}
+
 int secret_read(unsigned char secret[SECRET_BYTES]) {
   char base[64];
   if (geteuid() == 0) return read_below("/run", 022, secret);
@@ -163,10 +176,29 @@ int secret_read(unsigned char secret[SECRET_BYTES]) {
 
 static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
-int is_sealed(const char *text, const void *bytes, size_t size) {
-  unsigned char secret[SECRET_BYTES], tag[MAC_BYTES], difference = 0;
-  if (strlen(text) != MAC_TEXT - 1 || secret_read(secret) < 0) return 0;
-  mac_of(secret, bytes, size, tag);
+static int is_tag(const char *text, const unsigned char tag[MAC_BYTES]) {
+  unsigned char difference = 0;
+  if (strlen(text) != MAC_TEXT - 1) return 0;
   for (int i = 0; i < MAC_BYTES; i++) difference |= (unsigned char)(tag[i] ^ (digit(text[2 * i]) << 4 | digit(text[2 * i + 1])));
   return strspn(text, "0123456789abcdef") == MAC_TEXT - 1 && difference == 0;
+}
+
+int is_sealed(const char *text, const void *bytes, size_t size) {
+  unsigned char secret[SECRET_BYTES], tag[MAC_BYTES];
+  if (secret_read(secret) < 0) return 0;
+  mac_of(secret, bytes, size, tag);
+  return is_tag(text, tag);
+}
+
+void seal_for(const unsigned char *secret, const char *purpose, const void *bytes, size_t size, char text[MAC_TEXT]) {
+  unsigned char tag[MAC_BYTES] = {0};
+  if (secret) mac_for(secret, purpose, bytes, size, tag);
+  for (int i = 0; i < MAC_BYTES; i++) snprintf(text + 2 * (size_t)i, 3, "%02x", tag[i]);
+}
+
+int is_sealed_for(const char *text, const char *purpose, const void *bytes, size_t size) {
+  unsigned char secret[SECRET_BYTES], tag[MAC_BYTES];
+  if (secret_read(secret) < 0) return 0;
+  mac_for(secret, purpose, bytes, size, tag);
+  return is_tag(text, tag);
 }

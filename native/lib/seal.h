@@ -24,5 +24,16 @@ void mac_of(const unsigned char key[SECRET_BYTES], const void *bytes, size_t siz
 /* Reads this user's secret. 0, or -1 when there is none that is safely ours. */
 int secret_read(unsigned char secret[SECRET_BYTES]);
 
+/* The same from the directory that holds it: the parent of the runs directory. */
+int secret_read_in(const char *directory, unsigned char secret[SECRET_BYTES]);
+
+/*
+ * The seal of a text that has a purpose, so that none can be used for another one: "layer ID", "apply K of ID". `text` has room for
+ * MAC_TEXT; all zeros, which is never a seal, without a secret (NULL).
+ */
+void seal_for(const unsigned char *secret, const char *purpose, const void *bytes, size_t size, char text[MAC_TEXT]);
+/* Whether it is, by this user's secret; the same time wherever they differ. */
+int is_sealed_for(const char *text, const char *purpose, const void *bytes, size_t size);
+
 /* Is `text` the seal of these bytes, in hexadecimal? Takes the same time wherever the two differ. */
 int is_sealed(const char *text, const void *bytes, size_t size);

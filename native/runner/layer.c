@@ -122,7 +122,7 @@ void run_make_layer(struct run *run) {
   run->layer = is_new(&cow) ? layer_create(cow.word[0], run->id) : layer_open(cow.word[0], run->layer_id);
   if (run->layer < 0) run_refuse(run, is_new(&cow) ? "launch: make layer" : "launch: open layer", cow.word[0]);
   if (!is_new(&cow)) {
-    if (layer_resume(run->layer, &run->file) < 0) run_refuse(run, "launch: go on with layer", run->layer_id);
+    if (layer_resume(run->layer, run->layer_id, &run->file) < 0) run_refuse(run, "launch: go on with layer", run->layer_id);
     return;
   }
   errno = EOPNOTSUPP;
@@ -131,10 +131,10 @@ void run_make_layer(struct run *run) {
   struct timespec since = layer_now();
   make_copies(run, &cow);
   /* A copy that was cut off must never have a record: all that it lacks would be listed as deleted. */
-  if (layer_record(run->layer, &run->file, since) < 0) run_refuse(run, "launch: record of the layer", cow.word[0]);
+  if (layer_record(run->layer, run->layer_id, &run->file, since) < 0) run_refuse(run, "launch: record of the layer", cow.word[0]);
 }
 
-int run_begin_layer(const struct run *run) { return run->layer < 0 ? 0 : layer_record(run->layer, &run->file, layer_now()); }
+int run_begin_layer(const struct run *run) { return run->layer < 0 ? 0 : layer_record(run->layer, run->layer_id, &run->file, layer_now()); }
 
 void run_limit_layer(struct run *run) {
   struct entry cow;

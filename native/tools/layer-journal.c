@@ -3,6 +3,8 @@
 #include "lib/arena.h"
 #include "lib/remove-tree.h"
 #include "lib/report-failure.h"
+#include "lib/run-record.h"
+#include "lib/seal.h"
 #include "lib/syscalls.h"
 #include "lib/layer-copy.h"
 #include "tools/layer-stage.h"
@@ -137,6 +139,21 @@ static int sync_name(int directory, const char *name, int flags) {
   return done;
 }
 
+typedef char journal_purpose[RUN_ID_MAX + 32];
+
+static void purpose_of(const struct journal *journal, journal_purpose purpose) {
+  snprintf(purpose, sizeof(journal_purpose), "apply %u of %s", journal->number, journal->layer->id);
+}
+
+static void put_seal(FILE *out, const struct journal *journal, const char *bytes, size_t size) {
+  unsigned char secret[SECRET_BYTES];
+  char seal[MAC_TEXT];
+  journal_purpose purpose;
+  purpose_of(journal, purpose);
+  seal_for(secret_read(secret) == 0 ? secret : NULL, purpose, bytes, size, seal);
+  fwrite(seal, 1, sizeof seal, out);
+}
+
 static int write_file(struct journal *journal) {
   char *bytes = NULL;
   size_t size = 0;
@@ -145,6 +162,7 @@ static int write_file(struct journal *journal) {
   for (size_t i = 0; i < journal->layer->zones; i++) fprintf(out, "%s%c", journal->place[i], 0);
   for (size_t i = 0; i < journal->steps; i++) put_step(out, &journal->step[i]);
   fprintf(out, "end%c", 0);
+  if (fflush(out) == 0) put_seal(out, journal, bytes, size);
   if (fclose(out) != 0) return free(bytes), -1;
   int fd = openat(journal->directory, DRAFT, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   ssize_t done = fd < 0 ? -1 : 0;
@@ -210,6 +228,11 @@ static int read_steps(struct journal *journal, int fd) {
   if (!bytes) return -1;
   const char *at = bytes;
   int got;
+  journal_purpose purpose;
+  if (size < MAC_TEXT || bytes[size - 1]) return errno = EBADMSG, -1;
+  size -= MAC_TEXT;
+  purpose_of(journal, purpose);
+  journal->is_sealed = is_sealed_for(bytes + size, purpose, bytes, size);
   if (read_places(journal, &at, bytes + size) < 0) return -1;
   while ((got = read_step(&at, bytes + size, &step)) > 0)
     if (step.zone >= journal->layer->zones || journal_add(journal, &step) < 0) return errno = EBADMSG, -1;

@@ -8,6 +8,8 @@
  * killed is finished by the next verb, too. Renamed to `back` it means: all is as it was. What comes out of the zone then is removed,
  * but for what somebody has written in it since it was applied: that stays in the zone, under a name that is said on stderr.
  *
+ * The seal of this user (lib/seal.h) is behind its end: what has another one is not taken back before the caller has said so.
+ *
  * A rename does not leave a mount. What goes into a zone on another one than the layer is prepared in a stage on that mount
  * (tools/layer-stage.h), and what comes out is copied to LAYER/apply.K before the stage is removed.
  */
@@ -42,6 +44,7 @@ struct journal {
   const char *elsewhere; /* a zone of which it is no longer so, because something was mounted or unmounted; NULL = none */
   unsigned number; /* K */
   int is_written;
+  int is_sealed; /* it is as an apply has written it */
   struct timespec written; /* before the first step */
   size_t kept;
   struct timespec done; /* when it was applied; 0 = it is unfinished */

@@ -3,14 +3,17 @@
  *
  *   layers changes DIRECTORY ID            prints the changes: ten words each, ended by NUL (put_change)
  *   layers apply DIRECTORY ID < CHOICE     applies what is chosen, and prints how much that was; status 3 and each conflict where there is one
- *   layers undo DIRECTORY ID               takes the last apply back; status 3 and the path where it has changed since
+ *   layers undo DIRECTORY ID               takes the last apply back, or one that was killed; status 3 and the path where it has changed since
+ *   layers settle DIRECTORY ID             takes back an apply that was killed
  *   layers view DIRECTORY ID < CHOICE      makes view/a and view/b in the layer: what is chosen, in the zone and in the layer; removes them without a choice
  *   layers discard DIRECTORY ID            removes the layer; --force also one that is damaged
  *
  * Behind the ID come --force, --modes (tools/layer-modes.h), and other directories for layers of this user (tools/layer-stage.h).
  *
- * Every verb first takes back an apply that was killed, but for a forced discard. Where that keeps what somebody wrote since, it says so
- * and does nothing more. A status of EXIT_* below, or 125, comes with one line or more on stderr: what, on what, and why.
+ * `changes` and `view` change nothing in a zone, and refuse while an apply that was killed is not taken back; the others do that first, but for
+ * a forced discard. Where that keeps what somebody wrote since, it says so and does nothing more. What a run and an apply have written in the
+ * layer decides where on the host something is changed: without their seal (lib/seal.h) only --force does that. A status of EXIT_* below, or 125,
+ * comes with one line or more on stderr: what, on what, and why.
  */
 #include "lib/layer.h"
 #include "lib/remove-tree.h"
@@ -28,8 +31,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define RECORD_MAX (16u << 20)
-
 /* What the caller tells apart. */
 #define EXIT_CONFLICT 3
 #define EXIT_BUSY 4
@@ -38,6 +39,9 @@
 #define EXIT_NOT_APPLIED 7
 #define EXIT_ELSEWHERE 8
 #define EXIT_KEPT 9
+#define EXIT_UNSEALED 10
+#define EXIT_UNFINISHED 11
+#define EXIT_DAMAGED 12
 
 static _Noreturn void refuse(int status, const char *path) {
   fprintf(stderr, "%s\n", path);
@@ -83,16 +87,6 @@ static void raise_limit(void) {
 
 /* ---- the layer ---- */
 
-static int read_record(struct layer *layer) {
-  size_t size;
-  const char *problem = "";
-  int fd = open_beneath(layer->fd, LAYER_RECORD, O_RDONLY);
-  char *bytes = fd < 0 ? NULL : read_all(fd, RECORD_MAX, &size);
-  if (fd >= 0) close(fd);
-  if (!bytes) return -1;
-  return launchfile_check(bytes, size, &layer->record, &problem) < 0 ? (errno = EBADMSG, -1) : 0;
-}
-
 /* The last apply of the layer: its state, as journal_read has it. */
 static int find_last(const struct layer *layer, struct journal *journal) {
   int state = 0;
@@ -107,15 +101,22 @@ static int find_last(const struct layer *layer, struct journal *journal) {
   }
 }
 
-static void take_back_unfinished(struct layer *layer) {
+static void require_seal(int is_sealed, int is_forced, const char *what) {
+  if (!is_sealed && !is_forced) refuse(EXIT_UNSEALED, what);
+}
+
+/* Whether there was one. */
+static int take_back_unfinished(struct layer *layer, int is_forced) {
   struct journal last;
   char failed[PATH_MAX];
   int state = find_last(layer, &last);
+  if (state == 1) require_seal(last.is_sealed || !last.is_written, is_forced, "the journal of its apply");
   if (state == 1 && journal_take_back(&last, failed) < 0) give_up("an apply was killed, and cannot be taken back", failed);
   if (state == 1 && last.kept) exit(EXIT_KEPT);
   if (state == 1 && known_read(layer->fd, &layer->known) < 0) give_up("layer", "known"); /* taking it back has added to it */
-  if (state == 2 && journal_tidy(&last) < 0) give_up("what an apply has left in the directory cannot be removed", "");
+  if (state == 2 && last.is_sealed && journal_tidy(&last) < 0) give_up("what an apply has left in the directory cannot be removed", "");
   if (state) journal_free(&last);
+  return state == 1;
 }
 
 /* Then what was taken out of the zones, or what somebody wrote there, is in the layer only. */
@@ -130,6 +131,25 @@ static void open_zones(struct layer *layer) {
   if (layer_open_zones(layer, failed) == 0) return;
   if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ESTALE) refuse(EXIT_REPLACED, failed);
   give_up("zone", failed);
+}
+
+static int is_same(const struct stat *one, const struct stat *other) { return one->st_dev == other->st_dev && one->st_ino == other->st_ino; }
+
+/* No run has a copy-on-write zone that holds its layer. */
+static void refuse_holders(const struct layer *layer) {
+  struct stat status, below = {0};
+  int fd = fcntl(layer->fd, F_DUPFD_CLOEXEC, 3);
+  for (;;) {
+    if (fd < 0 || fstat(fd, &status) < 0) give_up("layer", layer->id);
+    if (is_same(&status, &below)) break; /* the root is its own parent */
+    for (size_t i = 0; i < layer->zones; i++)
+      if (is_same(&status, &layer->zone[i].root)) refuse(EXIT_DAMAGED, layer->zone[i].source);
+    int above = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_PATH);
+    close(fd);
+    fd = above;
+    below = status;
+  }
+  close(fd);
 }
 
 /* ---- verbs ---- */
@@ -188,10 +208,11 @@ static int view(const struct layer *layer) {
   return 0;
 }
 
-static int undo(const struct layer *layer) {
+static int undo(const struct layer *layer, int is_forced) {
   struct journal last;
   char failed[PATH_MAX];
   if (find_last(layer, &last) != 2) refuse(EXIT_NOT_APPLIED, "nothing was applied");
+  require_seal(last.is_sealed, is_forced, "the journal of its apply");
   int changed = journal_find_changed(&last, failed);
   if (changed < 0) give_up("undo", failed);
   if (changed > 0) return printf("%s%c", failed, 0), finish(), EXIT_CONFLICT;
@@ -236,7 +257,7 @@ static int read_options(int count, char **words, struct options *options) {
 }
 
 int main(int argc, char **argv) {
-  if (argc < 4) return fprintf(stderr, "usage: layers changes|apply|undo|view|discard DIRECTORY ID\n"), EXIT_SETUP;
+  if (argc < 4) return fprintf(stderr, "usage: layers changes|apply|undo|settle|view|discard DIRECTORY ID\n"), EXIT_SETUP;
   const char *verb = argv[1], *directory = argv[2], *id = argv[3];
   struct options options = {.modes.umask = umask(077)};
   int holders = read_options(argc - 4, argv + 4, &options);
@@ -251,17 +272,21 @@ int main(int argc, char **argv) {
   if (layer.fd < 0 && errno == EWOULDBLOCK) refuse(EXIT_BUSY, "in use");
   if (layer.fd < 0 && errno == ENOENT) refuse(EXIT_NO_LAYER, "not there");
   if (layer.fd < 0) give_up("layer", id);
-  int is_discard = strcmp(verb, "discard") == 0;
-  int has_record = read_record(&layer) == 0;
+  int is_discard = strcmp(verb, "discard") == 0, is_look = strcmp(verb, "changes") == 0 || strcmp(verb, "view") == 0, is_sealed = 0;
+  int has_record = layer_read_record(layer.fd, id, &layer.record, &is_sealed) == 0;
   if (is_discard && options.is_forced) return discard(&layer, directory, 1);
   if (!has_record) give_up("damaged", id);
   if (is_discard && !is_unfinished(&layer)) return discard(&layer, directory, 0);
   open_zones(&layer);
-  take_back_unfinished(&layer);
+  refuse_holders(&layer);
+  if (is_look && is_unfinished(&layer)) refuse(EXIT_UNFINISHED, layer.zone[0].source);
   if (strcmp(verb, "changes") == 0) return print_changes(&layer, options.modes);
-  if (strcmp(verb, "apply") == 0) return apply(&layer, options.modes);
   if (strcmp(verb, "view") == 0) return view(&layer);
-  if (strcmp(verb, "undo") == 0) return undo(&layer);
+  require_seal(is_sealed, options.is_forced, layer.zone[0].source);
+  int was_unfinished = take_back_unfinished(&layer, options.is_forced);
+  if (strcmp(verb, "settle") == 0) return 0;
+  if (strcmp(verb, "apply") == 0) return apply(&layer, options.modes);
+  if (strcmp(verb, "undo") == 0) return was_unfinished ? 0 : undo(&layer, options.is_forced);
   if (is_discard) return discard(&layer, directory, 0);
   return fprintf(stderr, "layers: no verb %s\n", verb), EXIT_SETUP;
 }

@@ -148,7 +148,7 @@ export const SUBCOMMANDS = [
       { name: 'PATH', isOptional: true, repeats: true },
     ],
     flags: [
-      { name: 'force', help: 'Also over what the host has changed since.' },
+      { name: 'force', help: 'Also over what the host has changed since, and where nothing proves what is changed.' },
       { name: 'modes', help: 'Apply modes that let other users do more than before, too.' },
       JSON_FLAG,
     ],
@@ -157,6 +157,7 @@ export const SUBCOMMANDS = [
     name: 'undo',
     help: 'Take the last apply of a run back, unless something has changed since.',
     arguments: [{ name: 'ID', completes: 'layers' }],
+    flags: [{ name: 'force', help: 'Also where nothing proves what that apply did.' }],
   },
   {
     name: 'discard',

@@ -137,9 +137,12 @@ const REPLACED = 6
 const NOT_APPLIED = 7
 const ELSEWHERE = 8
 const KEPT = 9
+const UNSEALED = 10
+const UNFINISHED = 11
+const DAMAGED = 12
 
 interface Asked extends LayerPlace {
-  readonly verb: 'changes' | 'apply' | 'undo' | 'discard' | 'view'
+  readonly verb: 'changes' | 'apply' | 'undo' | 'discard' | 'settle' | 'view'
   readonly words?: readonly string[]
   readonly input?: Uint8Array
 }
@@ -154,7 +157,7 @@ async function ask({ verb, directory, id, env = process.env, words = [], input }
   const stages = placesForStages({ env, uid: own(), sources: sourcesOf({ directory, id }) })
   const argv = [verb, directory, id, ...words, ...stages]
   const { exitCode, stdout, stderr, failed, isMaxBuffer } = await execa(helper, argv, {
-    env: {},
+    env: { XDG_RUNTIME_DIR: env['XDG_RUNTIME_DIR'] }, // where the secret is that seals records and journals
     extendEnv: false,
     reject: false,
     encoding: 'buffer',
@@ -198,6 +201,22 @@ function refusalOf(id: string, status: number | undefined, why: string): Sandbox
   if (status === KEPT)
     return new SandboxError('LAYER_FAILED', `${id}: an apply was taken back: ${why}`, {
       hint: 'look at what is kept, then do it again',
+    })
+  if (status === UNSEALED)
+    return new SandboxError(
+      'LAYER_FAILED',
+      `${id}: nothing proves what it changes on the host (${why}): its record is of an earlier boot, or was changed, or there was no XDG_RUNTIME_DIR`,
+      {
+        hint: `look at it first: llm-do diff ${id}; then the same command with --force`,
+      },
+    )
+  if (status === UNFINISHED)
+    return new SandboxError('LAYER_FAILED', `${id}: an apply to ${why} was cut off, and is half done`, {
+      hint: `llm-do undo ${id} takes it back`,
+    })
+  if (status === DAMAGED)
+    return new SandboxError('LAYER_FAILED', `${id}: its record is false: ${why} holds the layer itself`, {
+      hint: `llm-do discard --force ${id}`,
     })
   if (status === NOT_APPLIED)
     return new SandboxError('LAYER_FAILED', `${id}: no apply can be taken back`, { hint: `llm-do changes ${id}` })
@@ -312,7 +331,7 @@ export async function applyLayer(
     })
   if (choice.conflicts.length > 0) return refused(choice, paths(choice.conflicts))
   if (choice.chosen.length === 0) return { ...refused(choice, []), applied: 0 }
-  const words = modes ? ['--modes'] : []
+  const words = [...(modes ? ['--modes'] : []), ...(force ? ['--force'] : [])]
   const { stdout, status } = await ask({ ...layer, verb: 'apply', words, input: choiceBytes(choice.chosen, force) })
   if (status === CONFLICT) return refused(choice, conflictsIn(stdout))
   // Another command may have applied some of them since they were listed.
@@ -330,9 +349,14 @@ function conflictsIn(stdout: Uint8Array): readonly string[] {
   return words.filter((_, index) => index % 2 === 1)
 }
 
-/** Takes the last apply back. @returns the first path that has changed since; then nothing was undone */
-export async function undoLayer(layer: Layer): Promise<string | undefined> {
-  const { stdout, status } = await ask({ ...layer, verb: 'undo' })
+/** Takes back an apply that was killed. */
+export async function settleLayer(layer: Layer): Promise<void> {
+  await ask({ ...layer, verb: 'settle' })
+}
+
+/** Takes the last apply back, or one that was killed. @returns the first path that has changed since; then nothing was undone */
+export async function undoLayer(layer: Layer, force = false): Promise<string | undefined> {
+  const { stdout, status } = await ask({ ...layer, verb: 'undo', words: force ? ['--force'] : [] })
   return status === CONFLICT ? (Buffer.from(stdout).toString('utf8').split('\0')[0] ?? '') : undefined
 }
 

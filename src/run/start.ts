@@ -29,6 +29,9 @@ export async function start(prepared: Prepared): Promise<Outcome> {
   const continued = await layerToContinue(options)
   const directory = continued?.directory ?? layersDirectoryOf(prepared)
   const id = continued?.id ?? runId
+  // Launch seals the record of the layer, and only reads the secret.
+  if (directory !== undefined)
+    (await import('../host/secret.ts')).takeSecret({ env: options.env ?? process.env, uid: prepared.facts.uid })
   const planned = plannedRun(prepared, runId, { directory, continued: continued?.id })
   const terminatedHosts = terminatedHostsOf(plan, planned.env)
   const outcome = await run({
@@ -46,8 +49,9 @@ export async function start(prepared: Prepared): Promise<Outcome> {
 /** Looked at beforehand: an apply that was killed is taken back, and a directory that was replaced is refused by its name. */
 async function layerToContinue({ cowContinue, env = process.env }: ExecOptions): Promise<LayerPlace | undefined> {
   if (cowContinue === undefined) return undefined
-  const { findLayer, rawChanges } = await import('../cow/layers.ts')
+  const { findLayer, rawChanges, settleLayer } = await import('../cow/layers.ts')
   const layer = findLayer(cowContinue, env)
+  await settleLayer(layer)
   await rawChanges(layer)
   return layer
 }

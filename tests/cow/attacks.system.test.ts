@@ -10,6 +10,7 @@ import {
   readlinkSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
@@ -21,7 +22,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { becoming, currentUser } from '../support/users.ts'
 import { killEverywhere } from './kills.ts'
-import { helperFor, makePlace, type Place, treeOf } from './place.ts'
+import { helperFor, makePlace, type Place, runtimeOf, treeOf } from './place.ts'
 
 function fill(place: Place): void {
   const files = ['file', 'gone', 'd/one', 'd/two', 'e/three', '../outside/secret', '../outside/one']
@@ -63,7 +64,7 @@ describe(`as ${user}`, () => {
       const trace = join(await temporaryDirectory({ mode: 0o777 }), 'trace')
       const hold = ['strace', '-f', '-o', trace, '-e', 'inject=syncfs:signal=STOP:when=1']
       const [file = '', ...words] = [...becoming(user), ...hold, helperFor(user), 'apply', place.layers, id]
-      const applying = execa(file, words, { input: '0\0n\0d/new\0', reject: false })
+      const applying = execa(file, words, { env: runtimeOf(place), input: '0\0n\0d/new\0', reject: false })
       const stopped = await until(async () => {
         const text = existsSync(trace) ? readFileSync(trace, 'utf8') : ''
         return /^(\d+) +--- stopped by SIGSTOP ---/m.exec(text)?.[1]
@@ -266,6 +267,42 @@ describe(`as ${user}`, () => {
         expect((await place.cli('apply', id, ...names)).status).toBe(0)
       expect([await isRepository('d'), await isRepository('w')]).toEqual([true, true])
     })
+  })
+
+  test('a record or a journal that no run has written changes nothing on the host', async () => {
+    const place = await makePlace(user)
+    fill(place)
+    const id = await idOf(place, 'echo more >> file')
+    const layer = join(place.layers, id)
+    const planted = join(place.project, 'd/planted')
+    mkdirSync(join(layer, 'apply.1'), { mode: 0o700 })
+    writeFileSync(join(layer, 'apply.1/0'), 'EVIL\n')
+    const step = ['layer', 'r', '0', '0', 'd/planted', ...Array.from({ length: 9 }, () => '0'), 'end', '0'.repeat(128)]
+    writeFileSync(join(layer, 'apply.1/journal'), step.map((word) => `${word}\0`).join(''))
+    const said = async (...words: readonly string[]) => (await place.cli(...words)).stderr.toString()
+    for (const verb of ['changes', 'apply']) expect(await said(verb, id)).toContain('was cut off')
+    for (const verb of ['undo', 'discard']) expect(await said(verb, id)).toContain('nothing proves')
+    expect(existsSync(planted)).toBe(false)
+    // Control: whoever insists gets what it says.
+    expect([(await place.cli('undo', '--force', id)).status, existsSync(planted)]).toEqual([0, true])
+    const record = join(layer, 'record')
+    const written = readFileSync(record, 'latin1')
+    const leadTo = (source: string) => {
+      const { dev, ino } = statSync(source)
+      const zone = new RegExp(`(?<=zone\\0)${place.project}\\0([^\\0]*)\\0cow\\0\\d+\\0\\d+`)
+      writeFileSync(record, written.replace(zone, `${source}\0$1\0cow\0${dev}\0${ino}`), 'latin1')
+    }
+    leadTo(place.outside)
+    expect([await said('apply', id), secret(place)]).toEqual([expect.stringContaining('nothing proves'), secret(place)])
+    expect(existsSync(join(place.outside, 'file'))).toBe(false)
+    expect([(await place.cli('apply', '--force', id)).status, existsSync(join(place.outside, 'file'))]).toEqual([
+      0,
+      true,
+    ])
+    leadTo('/')
+    expect(await said('apply', '--force', id)).toContain('holds the layer itself')
+    writeFileSync(record, written, 'latin1')
+    expect((await place.cli('apply', id)).status).toBe(0)
   })
 
   describe('an edit on the host', () => {

@@ -9,7 +9,7 @@ import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { testWith } from '../support/needs.ts'
 import { becoming, callers, uidOf } from '../support/users.ts'
-import { helperFor, makePlace, type Place, treeOf } from './place.ts'
+import { helperFor, makePlace, type Place, runtimeOf, treeOf } from './place.ts'
 
 async function fill({ project, user }: Place): Promise<void> {
   for (const name of ['d', 'e', 'e/deep']) mkdirSync(join(project, name))
@@ -73,7 +73,7 @@ async function stoppedApply(place: Place, id: string, names: readonly string[]) 
   const helper = [helperFor(place.user), 'apply', holderOf(place, id), id, ...place.holders]
   const [file = '', ...words] = [...becoming(place.user), ...hold, ...helper]
   const input = names.map((name) => `0\0n\0${name}\0`).join('')
-  const ended = execa(file, words, { input, reject: false })
+  const ended = execa(file, words, { env: runtimeOf(place), input, reject: false })
   const stopped = await until(async () => {
     const text = existsSync(trace) ? readFileSync(trace, 'utf8') : ''
     return /^(\d+) +--- stopped by SIGSTOP ---/m.exec(text)?.[1]

@@ -2,7 +2,7 @@
 import { execa } from 'execa'
 import { expect } from 'vitest'
 import { becoming } from '../support/users.ts'
-import { helperFor, type Place, treeOf } from './place.ts'
+import { helperFor, type Place, runtimeOf, treeOf } from './place.ts'
 
 /** Those that change something, or say that it is on the disk. */
 const CALLS = [
@@ -22,9 +22,18 @@ export interface Killed {
 
 /** @returns how many kills there were */
 export async function killEverywhere({ place, id, layers, verb, calls = CALLS }: Killed): Promise<number> {
+  const env = runtimeOf(place)
   const helper = (word: string, through: readonly string[] = [], input = '') => {
-    const [file = '', ...words] = [...becoming(place.user), ...through, helperFor(place.user), word, layers, id, ...place.holders]
-    return execa(file, words, { input, encoding: 'buffer', reject: false })
+    const [file = '', ...words] = [
+      ...becoming(place.user),
+      ...through,
+      helperFor(place.user),
+      word,
+      layers,
+      id,
+      ...place.holders,
+    ]
+    return execa(file, words, { env, input, encoding: 'buffer', reject: false })
   }
   const tree = () => JSON.stringify(treeOf(place.project))
   const words = Buffer.from((await helper('changes')).stdout)
@@ -43,7 +52,7 @@ export async function killEverywhere({ place, id, layers, verb, calls = CALLS }:
       if (verb === 'undo') expect((await helper('apply', [], choice)).exitCode).toBe(0)
       const inject = ['strace', '-o', '/dev/null', '-e', `inject=${call}:signal=KILL:when=${count}`]
       const { exitCode } = await helper(verb, inject, choice)
-      const recovered = await helper('changes') // Any verb: it takes back what is half done.
+      const recovered = await helper('settle')
       const now = tree()
       // Applied again, its files have other times of change, but the same content and modes.
       expect([call, count, recovered.exitCode, now === before || now === after]).toEqual([call, count, 0, true])

@@ -121,6 +121,9 @@ const layersOf = (base: string, holders: readonly string[]): readonly string[] =
 const zonesOf = (record: string): readonly string[] =>
   existsSync(record) ? (parseRecord(readFileSync(record))?.zones ?? []).map(({ source }) => source) : []
 
+/** By which the helper finds the secret. */
+export const runtimeOf = ({ env }: Place) => ({ XDG_RUNTIME_DIR: env['XDG_RUNTIME_DIR'] ?? '' })
+
 export const helperFor = (user: User): string => join(programFor(user, 'llm-do'), '../layers')
 
 /** Every name below a directory, byte by byte, with its path. */

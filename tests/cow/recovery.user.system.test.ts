@@ -5,7 +5,7 @@ import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { describeWith, testWith } from '../support/needs.ts'
 import { becoming, currentUser, type User, uidOf } from '../support/users.ts'
-import { helperFor, makePlace, type Place, treeOf } from './place.ts'
+import { helperFor, makePlace, type Place, runtimeOf, treeOf } from './place.ts'
 
 function fill({ project }: Place): void {
   mkdirSync(join(project, 'gone'))
@@ -41,6 +41,7 @@ async function applyKilled({
   const [file = '', ...words] = [...becoming(user), ...kill, helperFor(user), 'apply', layers, id, ...place.holders]
   const { exitCode } = await execa(file, words, {
     input: CHANGED.map((path) => `0\0n\0${path}\0`).join(''),
+    env: runtimeOf(place),
     reject: false,
   })
   expect(exitCode).toBeUndefined()
@@ -67,7 +68,12 @@ describe(`as ${user}`, () => {
         const { place, id } = await applyKilledAtEnd(user, ...options)
         for (const name of ['file', 'new']) appendFileSync(join(place.project, name), 'mine\n')
         writeFileSync(join(place.project, 'n/mine'), 'mine\n')
-        const { status, stderr } = await place.cli('changes', id)
+        // Looking at it changes nothing.
+        const half = treeOf(place.project)
+        for (const verb of ['changes', 'diff'])
+          expect((await place.cli(verb, id)).stderr.toString()).toContain(`llm-do undo ${id} takes it back`)
+        expect(treeOf(place.project)).toEqual(half)
+        const { status, stderr } = await place.cli('undo', id)
         expect([status, stderr.toString()]).toEqual([125, expect.stringMatching(/new was written after.*kept-/)])
         const contents = keptIn(place.project).map((name) => {
           const path = join(place.project, name)
@@ -85,7 +91,8 @@ describe(`as ${user}`, () => {
     test('leaves nothing in the directory when it is discarded', async () => {
       const { place, id } = await applyKilled({ user, options: ['--cow-upper', 'memory'], at: 'the first' })
       // Control: it is there.
-      const stages = () => place.holders.flatMap((at) => (existsSync(at) ? readdirSync(at) : [])).filter((name) => name.includes(`${id}-`))
+      const stages = () =>
+        place.holders.flatMap((at) => (existsSync(at) ? readdirSync(at) : [])).filter((name) => name.includes(`${id}-`))
       expect(stages()).toEqual([`.stage-${id}-1-0`])
       expect((await place.cli('discard', id)).status).toBe(0)
       expect(stages()).toEqual([])
@@ -117,11 +124,12 @@ testWith(
     const { place, id } = await applyKilledAtEnd('plain')
     await execa('mount', ['--bind', place.project, place.project])
     try {
-      const { status, stderr } = await place.cli('changes', id)
+      const { status, stderr } = await place.cli('undo', id)
       expect([status, stderr.toString()]).toEqual([125, expect.stringContaining('behind another mount')])
     } finally {
       await execa('umount', [place.project])
     }
+    expect((await place.cli('undo', id)).status).toBe(0)
     // Control: without it all of it is taken back, which is no change of the host's.
     expect((await place.changes(id)).filter(({ conflict }) => conflict)).toEqual([])
     expect(treeOf(place.project).map((line) => line.split(' ')[0])).toEqual(['file', 'gone', 'gone/one', 'other'])

@@ -136,8 +136,8 @@ export const apply = subcommand('apply', async ({ operands: [id = '', ...paths],
   return done.conflicts.length > 0 ? CONFLICT : 0
 })
 
-export const undo = subcommand('undo', async ({ operands: [id = ''] }, { env }) => {
-  const changed = await undoLayer(findLayer(id, env))
+export const undo = subcommand('undo', async ({ operands: [id = ''], flags }, { env }) => {
+  const changed = await undoLayer(findLayer(id, env), flags['force'] === true)
   if (changed === undefined) return 0
   await writeStderr([`llm-do: nothing was undone: ${neutralise(changed)} has changed since the apply`])
   return CONFLICT
