@@ -142,9 +142,9 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'apply',
-    help: 'Make changes of a run on the host, wholly or not at all.',
+    help: 'Make changes of a run on the host, wholly or not at all; without ID, of the last run here.',
     arguments: [
-      { name: 'ID', completes: 'layers' },
+      { name: 'ID', isOptional: true, completes: 'layers' },
       { name: 'PATH', isOptional: true, repeats: true },
     ],
     flags: [
@@ -156,13 +156,13 @@ export const SUBCOMMANDS = [
   {
     name: 'undo',
     help: 'Take the last apply of a run back, unless something has changed since.',
-    arguments: [{ name: 'ID', completes: 'layers' }],
+    arguments: [{ name: 'ID', isOptional: true, completes: 'layers' }],
     flags: [{ name: 'force', help: 'Also where nothing proves what that apply did.' }],
   },
   {
     name: 'discard',
     help: 'Forget the changes of runs.',
-    arguments: [{ name: 'ID', repeats: true, completes: 'layers' }],
+    arguments: [{ name: 'ID', isOptional: true, repeats: true, completes: 'layers' }],
     flags: [{ name: 'force', help: 'Also where they are damaged or half applied.' }],
   },
   {

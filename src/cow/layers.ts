@@ -77,15 +77,19 @@ export function unusedPlaces(env: Environment, before: number): readonly LayerPl
 const madeAt = ({ directory, id }: LayerPlace): number =>
   lstatSync(join(directory, id), { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY
 
-/** For verbs that got no ID: the newest one of a directory that holds the present one or lies in it, else the newest. */
-export function lastLayer(env: Environment): Layer {
-  const all = listLayers(env)
+/** For verbs that got no ID: the newest one of a directory that holds the present one or lies in it. */
+export function lastLayer(env: Environment, { isApplied = false } = {}): Layer {
   const here = process.cwd()
   const isHere = ({ source }: LayerZone) => isWithin(here, source) || isWithin(source, here)
-  const found = all.find(({ record }) => record.zones.some(isHere)) ?? all[0]
+  const found = listLayers(env).find((layer) => layer.record.zones.some(isHere) && (!isApplied || hasApplied(layer)))
   if (found !== undefined) return found
-  throw new SandboxError('LAYER_NOT_FOUND', 'no run has changes that wait', { hint: 'llm-do exec --cow . -- COMMAND' })
+  const what = isApplied ? 'no apply in this directory can be taken back' : 'no changes wait in this directory'
+  throw new SandboxError('LAYER_NOT_FOUND', what, { hint: 'llm-do ps --cow' })
 }
+
+/** Or has begun to. */
+const hasApplied = ({ directory, id }: LayerPlace): boolean =>
+  readdirSync(join(directory, id)).some((name) => name.startsWith('apply.'))
 
 /** Newest first; those that cannot be read are left out. */
 export function listLayers(env: Environment): readonly Layer[] {

@@ -54,6 +54,8 @@ const GIT_DIFF = [
   '--no-renames',
   '--no-color',
 ]
+/** `git diff --no-index --stat` names both directories in its paths; that of a patch names neither. */
+const STAT = '"$@" > /tmp/patch; test ! -s /tmp/patch || git apply --stat /tmp/patch'
 const SHOWN = '/diff'
 /** Exit statuses of git diff: no difference, some. */
 const COMPARED = [0, 1]
@@ -128,8 +130,9 @@ interface Comparison {
 
 async function compare({ view, stat, env }: Comparison): Promise<Buffer> {
   const prefixes = ['--src-prefix=', '--dst-prefix=']
+  const patch = [...GIT_DIFF, ...prefixes, 'a', 'b']
   const result = await exec({
-    command: [...GIT_DIFF, ...prefixes, ...(stat ? ['--stat'] : []), 'a', 'b'],
+    command: stat ? ['sh', '-c', STAT, 'sh', ...patch] : patch,
     policy: {
       zones: [{ name: posix.basename(SHOWN), mode: 'ro', hostPath: view, target: SHOWN }],
       workspace: 'none',

@@ -113,8 +113,8 @@ export const diff = subcommand('diff', async ({ operands: [id, ...paths], flags 
   return 0
 })
 
-export const apply = subcommand('apply', async ({ operands: [id = '', ...paths], flags }, { env }) => {
-  const layer = findLayer(id, env)
+export const apply = subcommand('apply', async ({ operands: [id, ...paths], flags }, { env }) => {
+  const layer = layerOf(id, env)
   const done = await applyLayer(layer, { paths, force: flags['force'] === true, modes: flags['modes'] === true })
   if (flags['json'] === true) await writeStdout(`${JSON.stringify({ id: layer.id, ...done })}\n`)
   else
@@ -136,16 +136,25 @@ export const apply = subcommand('apply', async ({ operands: [id = '', ...paths],
   return done.conflicts.length > 0 ? CONFLICT : 0
 })
 
-export const undo = subcommand('undo', async ({ operands: [id = ''], flags }, { env }) => {
-  const changed = await undoLayer(findLayer(id, env), flags['force'] === true)
-  if (changed === undefined) return 0
-  await writeStderr([`llm-do: nothing was undone: ${neutralise(changed)} has changed since the apply`])
-  return CONFLICT
+export const undo = subcommand('undo', async ({ operands: [id], flags }, { env }) => {
+  const layer = id === undefined ? lastLayer(env, { isApplied: true }) : findLayer(id, env)
+  const changed = await undoLayer(layer, flags['force'] === true)
+  await writeStderr([
+    changed === undefined
+      ? `llm-do: the apply of ${layer.id.slice(0, 8)} was taken back; its changes wait again`
+      : `llm-do: nothing was undone: ${neutralise(changed)} has changed since the apply`,
+  ])
+  return changed === undefined ? 0 : CONFLICT
 })
 
 export const discard = subcommand('discard', async ({ operands, flags }, { env }) => {
   const force = flags['force'] === true
-  // A damaged layer can be thrown away, too.
-  for (const id of operands) await discardLayer(force ? findPlace(id, env) : findLayer(id, env), force)
+  const ids = operands.length === 0 ? [lastLayer(env).id] : operands
+  for (const word of ids) {
+    // A damaged layer can be thrown away, too.
+    const place = force ? findPlace(word, env) : findLayer(word, env)
+    await discardLayer(place, force)
+    await writeStderr([`llm-do: the changes of ${place.id.slice(0, 8)} were discarded`])
+  }
   return 0
 })
