@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <linux/magic.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -16,13 +18,18 @@
 #define LOOK_NS (50 * MS)
 #define WALK_NS (1000 * MS)
 
+static int is_in_memory(int layer) {
+  struct statfs status;
+  return fstatfs(layer, &status) == 0 && status.f_type == TMPFS_MAGIC;
+}
+
 static uint64_t free_bytes(int layer) {
   struct statvfs status;
   return fstatvfs(layer, &status) < 0 ? 0 : (uint64_t)status.f_bfree * status.f_frsize;
 }
 
 void layer_size_begin(struct layer_size *size, int layer, uint64_t limit, uint64_t now_ns) {
-  *size = (struct layer_size){.limit = limit, .layer = layer};
+  *size = (struct layer_size){.limit = limit, .layer = layer, .is_in_memory = is_in_memory(layer)};
   if (!limit) return;
   size->free_bytes = size->used_free = free_bytes(layer);
   size->due_ns = now_ns + LOOK_NS;
@@ -74,8 +81,9 @@ int layer_size_is_over(struct layer_size *size, uint64_t now_ns, int is_last) {
   size->due_ns = now_ns + LOOK_NS;
   int may_be_over = size->used + lost(size->used_free, now_free) > size->limit;
   if (!is_last && !may_be_over && now_ns < size->walk_ns) return 0;
-  uint64_t bytes = 0;
-  if (add_zones(size->layer, &bytes) < 0 && bytes < lost(size->free_bytes, now_free)) bytes = lost(size->free_bytes, now_free);
+  uint64_t bytes = 0, all = lost(size->free_bytes, now_free);
+  int is_unseen = add_zones(size->layer, &bytes) < 0 || size->is_in_memory;
+  if (is_unseen && bytes < all) bytes = all;
   size->used = bytes;
   size->used_free = now_free;
   size->walk_ns = now_ns + WALK_NS;

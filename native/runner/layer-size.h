@@ -1,7 +1,8 @@
 /*
  * The limit of what copy-on-write zones may take. No file system counts for a directory what is below it, so the upper directories are
  * walked: at once when the file system has lost as much as would be too much, else from time to time. What cannot be read counts as
- * all that the file system has lost since the start. Files that were removed and are still open are in no directory: they are not counted.
+ * all that the file system has lost since the start. Files that were removed and are still open are in no directory: on a disk they are not
+ * counted, in memory all that the file system has lost since the start counts.
  */
 #pragma once
 
@@ -10,6 +11,7 @@
 struct layer_size {
   uint64_t limit;      /* bytes; 0 = none */
   int layer;           /* its directory */
+  int is_in_memory;
   uint64_t free_bytes; /* of the file system, at the start */
   uint64_t used, used_free; /* at the last walk */
   uint64_t due_ns, walk_ns; /* the next look, the next walk in any case */

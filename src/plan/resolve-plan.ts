@@ -232,9 +232,11 @@ function terminationWarnings({ network }: Policy): readonly string[] {
   )
 }
 
-function layerOf({ cow: { keep, size, upper } }: Policy, zones: readonly PlannedZone[]): Pick<Plan, 'layer'> {
+function layerOf({ cow, resources }: Policy, zones: readonly PlannedZone[]): Pick<Plan, 'layer'> {
   if (!zones.some(({ mode }) => mode === 'cow')) return {}
-  return { layer: { upper, keepMs: keep, ...(size === null ? {} : { size }) } }
+  // What is kept in memory stays there after the run, where its limit does not count it any more.
+  const sizes = [cow.size, ...(cow.upper === 'memory' ? [resources.memory] : [])].filter((size) => size !== null)
+  return { layer: { upper: cow.upper, keepMs: cow.keep, ...(sizes.length === 0 ? {} : { size: Math.min(...sizes) }) } }
 }
 
 /** Where nothing finds git directories when the run starts, those at the root of a zone are named. */

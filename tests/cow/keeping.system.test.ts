@@ -70,6 +70,14 @@ describe(`as ${user}`, () => {
       // A process that ended before the check is a failure, too.
       const words = ['--cow', '.', '--cow-size', '2m', '--', 'dd', 'if=/dev/zero', 'of=big', 'bs=8M', 'count=1']
       expect((await place.cli('exec', ...words)).status).toBe(137)
+      // In memory the limit of the command's memory counts, also for what has no name any more.
+      const unlinked = 'exec 3> x; rm x; dd if=/dev/zero bs=1M count=200 >&3 2>/dev/null; sleep infinity'
+      const inMemory = await place.run(unlinked, '--cow-upper', 'memory', '--memory', '64m')
+      expect([inMemory.reason, inMemory.message]).toEqual(['disk', expect.stringContaining('took more than 64MiB')])
+      // Without a word of the caller there is a limit, too.
+      expect((await place.cli('exec', '--plan', '--json', '--cow', '.', '--', 'true')).stdout.toString()).toMatch(
+        /"size": ?1073741824/,
+      )
       // Control: with room for it the same is an ordinary end.
       const under = await place.run('dd if=/dev/zero of=big bs=1M count=1 2>/dev/null', '--cow-size', '4m')
       expect([under.reason, under.ok]).toEqual(['exit', true])

@@ -30,10 +30,10 @@ export const cow = section({
     narrowing: { ...operatorsOnly<number>('7d'), shows: formatDuration, grants: formatDuration },
   }),
   size: scalar<Measured, number | null>(size, {
-    description: 'Most bytes that the changes to copy-on-write zones take.',
+    description: 'Most bytes that the changes to copy-on-write zones take; in memory never more than resources.memory.',
     unit: 'size or none',
     type: ['string', 'number'],
-    default: 'none',
+    default: '1g',
     flag: { name: 'cow-size', argument: 'SIZE', group: 'Limits', isRare: true },
     narrowing: atMost(formatSize),
   }),
