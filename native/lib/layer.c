@@ -41,8 +41,41 @@ int layer_open_source(const struct entry *zone) {
   return fd;
 }
 
-int open_beneath(int directory, const char *path, uint64_t flags) {
+static int open_short(int directory, const char *path, uint64_t flags) {
   return sys_openat2(directory, path, flags | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+}
+
+/* Where to cut a path that is too long for one call: at the last slash that fits. 0 = nowhere. */
+static size_t cut_of(const char *path, size_t length) {
+  if (length < PATH_MAX) return length;
+  size_t cut = PATH_MAX - 1;
+  while (cut > 0 && path[cut] != '/') cut--;
+  return cut;
+}
+
+/* The first `length` bytes of a path. */
+static int open_first(int directory, const char *path, size_t length, uint64_t flags) {
+  char part[PATH_MAX];
+  int fd = directory;
+  for (;;) {
+    size_t cut = cut_of(path, length);
+    int is_last = cut == length;
+    if (cut == 0) return errno = length ? ENAMETOOLONG : EINVAL, fd == directory ? -1 : give_up(fd);
+    memcpy(part, path, cut);
+    part[cut] = 0;
+    int below = open_short(fd, part, is_last ? flags : O_PATH | O_DIRECTORY);
+    if (fd != directory) give_up(fd);
+    if (below < 0 || is_last) return below;
+    fd = below, path += cut + 1, length -= cut + 1;
+  }
+}
+
+int open_beneath(int directory, const char *path, uint64_t flags) { return open_first(directory, path, strlen(path), flags); }
+
+int open_parent_beneath(int directory, const char *path, const char **name) {
+  const char *slash = strrchr(path, '/');
+  *name = slash ? slash + 1 : path;
+  return slash ? open_first(directory, path, (size_t)(slash - path), O_PATH | O_DIRECTORY) : open_short(directory, ".", O_PATH | O_DIRECTORY);
 }
 
 /* ---- the record ---- */

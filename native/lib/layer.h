@@ -49,7 +49,9 @@ int layer_open_source(const struct entry *zone);
 
 /* Instead of an overlay: where none can be mounted. */
 int is_copied(const struct entry *zone);
-/* A name in a directory: no link is followed, no file system is left. */
+/* A path of any length in a directory: no link is followed, no file system is left. -1 with errno. */
 int open_beneath(int directory, const char *path, uint64_t flags);
+/* The directory that a path is in (O_PATH), and its last name. */
+int open_parent_beneath(int directory, const char *path, const char **name);
 
 static inline int is_layered(const struct entry *zone) { return zone->verb == V_ZONE && zone->word[2][0] == 'c'; }

@@ -72,8 +72,8 @@ struct filled {
 
 /* A path, with the number that its tree was made under, or that takes it. */
 struct root {
-  char path[PATH_MAX];
-  size_t zone;
+  char *path;
+  size_t length, zone;
   char number[24];
   int force;
 };
@@ -86,7 +86,9 @@ struct apply {
   size_t later_count;
   struct filled *filled;
   size_t filled_count;
-  struct root made, gone; /* the last of each; path "" = none */
+  struct root made, gone; /* the last of each; path NULL = none */
+  char *name; /* in a stage, for one change at a time */
+  size_t name_room;
   struct arena arena;
   size_t conflicts, found; /* of the choice: those that another command has applied meanwhile are not there any more */
   size_t narrowed;         /* modes that are wider in the layer than what is applied */
@@ -94,16 +96,18 @@ struct apply {
 
 /* What of the path is below the root; NULL = it is not. */
 static const char *below(const struct root *root, const struct change *change) {
-  size_t length = strlen(root->path);
-  if (!length || root->zone != change->zone || strncmp(root->path, change->path, length) != 0) return NULL;
-  return change->path[length] == '/' ? change->path + length : NULL;
+  if (!root->path || root->zone != change->zone || strncmp(root->path, change->path, root->length) != 0) return NULL;
+  return change->path[root->length] == '/' ? change->path + root->length : NULL;
 }
 
-static void set_root(struct root *root, const struct change *change, size_t number, int force) {
-  copy_text(root->path, sizeof root->path, change->path);
+static int set_root(struct root *root, const struct change *change, size_t number, int force) {
+  free(root->path);
+  if (!(root->path = strdup(change->path))) return -1;
+  root->length = strlen(root->path);
   snprintf(root->number, sizeof root->number, "%zu", number);
   root->zone = change->zone;
   root->force = force;
+  return 0;
 }
 
 static const struct stat *owner_of(const struct apply *apply, const struct change *change) { return &apply->layer->zone[change->zone].root; }
@@ -125,16 +129,13 @@ static int note_filled(struct apply *apply, size_t zone, const char *name, const
 
 /* `name` is a path in the stage of the zone. */
 static int make_object(struct apply *apply, const struct change *change, const char *name) {
-  char parent[PATH_MAX];
-  const char *slash = strrchr(name, '/');
-  copy_text(parent, sizeof parent, slash ? name : ".");
-  if (slash) parent[slash - name] = 0;
+  const char *last;
   int stage = journal_stage(&apply->journal, change->zone);
-  int to = stage < 0 ? -1 : open_beneath(stage, parent, O_PATH | O_DIRECTORY);
+  int to = stage < 0 ? -1 : open_parent_beneath(stage, name, &last);
   if (to < 0) return -1;
   struct object object = {.from = change->directory, .name = change->name, .status = change->now, .host = S_ISREG(change->origin.st_mode) ? change->host : -1};
   object.status.st_mode = (change->now.st_mode & S_IFMT) | mode_of(apply, change);
-  int done = copy_object(&object, to, slash ? slash + 1 : name, owner_of(apply, change));
+  int done = copy_object(&object, to, last, owner_of(apply, change));
   if (done == 0 && S_ISDIR(change->now.st_mode)) done = note_filled(apply, change->zone, name, &object.status);
   int error = errno;
   close(to);
@@ -158,12 +159,9 @@ static int finish_directories(struct apply *apply) {
 /* ---- steps ---- */
 
 static int read_parent_time(const struct apply *apply, const struct change *change, struct timespec *time) {
-  char parent[PATH_MAX];
+  const char *name;
   struct stat status;
-  const char *slash = strrchr(change->path, '/');
-  copy_text(parent, sizeof parent, slash ? change->path : ".");
-  if (slash) parent[slash - change->path] = 0;
-  int fd = open_beneath(apply->layer->zone[change->zone].lower, parent, O_PATH | O_DIRECTORY);
+  int fd = open_parent_beneath(apply->layer->zone[change->zone].lower, change->path, &name);
   int done = fd < 0 ? -1 : fstat(fd, &status);
   if (fd >= 0) close(fd);
   if (done == 0) *time = status.st_mtim;
@@ -215,19 +213,24 @@ static int take(struct apply *apply, const struct change *change, int force) {
   char name[24];
   snprintf(name, sizeof name, "%zu", number);
   if (change->kind == MODE) return add_step(apply, change, STEP_MODE, number);
-  if (change->kind == DELETED) return set_root(&apply->gone, change, number, force), add_step(apply, change, STEP_REMOVE, number);
-  if (make_object(apply, change, name) < 0) return -1;
-  set_root(&apply->made, change, number, force);
+  if (change->kind == DELETED) return set_root(&apply->gone, change, number, force) < 0 ? -1 : add_step(apply, change, STEP_REMOVE, number);
+  if (make_object(apply, change, name) < 0 || set_root(&apply->made, change, number, force) < 0) return -1;
   return add_step(apply, change, change->before.st_mode ? STEP_EXCHANGE : STEP_NEW, number);
 }
 
 /* In a tree that is made: what was not chosen is left out, what a renamed directory brought along is not asked about. */
 static int fill(struct apply *apply, const struct change *change, const char *rest, int is_chosen) {
-  char name[PATH_MAX];
+  size_t wanted = strlen(apply->made.number) + strlen(rest) + 1;
   if (change->kind == DELETED) return change->conflict && !apply->made.force ? tell_conflict(apply, change) : 0;
   if (change->kind != KEPT && !is_chosen) return 0;
-  if ((size_t)snprintf(name, sizeof name, "%s%s", apply->made.number, rest) >= sizeof name) return errno = ENAMETOOLONG, -1;
-  return make_object(apply, change, name);
+  if (wanted > apply->name_room) {
+    char *more = realloc(apply->name, 2 * wanted);
+    if (!more) return -1;
+    apply->name = more;
+    apply->name_room = 2 * wanted;
+  }
+  snprintf(apply->name, wanted, "%s%s", apply->made.number, rest);
+  return make_object(apply, change, apply->name);
 }
 
 static int on_change(void *data, const struct change *change) {

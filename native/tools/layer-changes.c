@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/xattr.h>
 
 /* ---- zones ---- */
@@ -110,8 +111,11 @@ struct walk {
   size_t number;
   change_report *report;
   void *data;
-  char *path; /* PATH_MAX */
-  size_t length;
+  char *path; /* grows */
+  size_t length, room;
+  size_t depth, deepest;
+  /* For one name at a time, and never over what is below it. */
+  char target[PATH_MAX], redirect[PATH_MAX];
   const char *marks; /* prefix of overlay's xattrs */
   int is_moved;      /* what is hidden here may have come with a directory since the run began: its own ctime does not tell */
 };
@@ -124,10 +128,21 @@ enum relation {
   ALONE    /* there is none */
 };
 
+static int make_room(struct walk *walk, size_t wanted) {
+  if (wanted <= walk->room) return 0;
+  char *more = realloc(walk->path, 2 * wanted);
+  if (!more) return -1;
+  walk->path = more;
+  walk->room = 2 * wanted;
+  return 0;
+}
+
 static int push(struct walk *walk, const char *name, size_t *before) {
   size_t length = strlen(name);
   *before = walk->length;
-  if (walk->length + length + 2 > PATH_MAX) return errno = ENAMETOOLONG, -1;
+  if (walk->depth >= walk->deepest) return errno = ENAMETOOLONG, -1;
+  if (make_room(walk, walk->length + length + 2) < 0) return -1;
+  walk->depth++;
   if (walk->length) walk->path[walk->length++] = '/';
   memcpy(walk->path + walk->length, name, length + 1);
   walk->length += length;
@@ -135,6 +150,7 @@ static int push(struct walk *walk, const char *name, size_t *before) {
 }
 
 static void pop(struct walk *walk, size_t before) {
+  walk->depth--;
   walk->length = before;
   walk->path[before] = 0;
 }
@@ -230,11 +246,11 @@ static int tell_children(struct walk *walk, enum change_kind kind, int directory
 /* Of the zone: a name with everything below it. */
 static int tell_tree(struct walk *walk, enum change_kind kind, int directory, const char *name, int nested) {
   struct stat status;
-  char target[PATH_MAX] = "";
+  walk->target[0] = 0;
   if (look(directory, name, &status) <= 0) return -1;
-  if (S_ISLNK(status.st_mode) && read_link(directory, name, target) < 0) return -1;
+  if (S_ISLNK(status.st_mode) && read_link(directory, name, walk->target) < 0) return -1;
   struct change change = {.kind = kind, .directory = directory, .name = name, .now = status, .before = status, .origin = status,
-                          .host = directory, .nested = nested, .other = target};
+                          .host = directory, .nested = nested, .other = walk->target};
   change.conflict = kind == DELETED && has_changed(walk, &status);
   int done = tell(walk, change);
   if (done != 0 || !S_ISDIR(status.st_mode)) return done;
@@ -320,29 +336,20 @@ static int tell_file(struct walk *walk, int upper, int lower, struct change *cha
 }
 
 static int visit_file(struct walk *walk, int upper, int lower, const struct change *seen, enum relation relation) {
-  char target[PATH_MAX] = "";
   struct change change = *seen;
-  if (S_ISLNK(change.now.st_mode) && read_link(upper, change.name, target) < 0) return -1;
-  change.other = target;
+  walk->target[0] = 0;
+  if (S_ISLNK(change.now.st_mode) && read_link(upper, change.name, walk->target) < 0) return -1;
+  change.other = walk->target;
   return tell_file(walk, upper, lower, &change, relation);
 }
 
 /* ---- directories ---- */
 
-/* Where a renamed directory was: a name in the same directory, or a path from the zone's root. */
-static int open_redirect(const struct walk *walk, int lower, const char *redirect) {
-  return redirect[0] == '/' ? open_beneath(walk->zone->lower, redirect + 1, O_RDONLY | O_DIRECTORY)
-                            : open_beneath(lower, redirect, O_RDONLY | O_DIRECTORY);
-}
-
 static int visit_merged(struct walk *walk, int upper, int lower, struct change *change, enum relation relation);
 
-static int visit_renamed(struct walk *walk, int upper, int lower, struct change *change, const char *redirect) {
-  char from[PATH_MAX];
-  size_t parent = walk->length - strlen(change->name);
-  if (redirect[0] == '/') copy_text(from, sizeof from, redirect + 1);
-  else if ((size_t)snprintf(from, sizeof from, "%.*s%s", (int)parent, walk->path, redirect) >= sizeof from) return errno = ENAMETOOLONG, -1;
-  int source = open_redirect(walk, lower, redirect), is_gone = source < 0;
+/* `from` is relative to the zone's root. */
+static int visit_renamed_from(struct walk *walk, int upper, int lower, struct change *change, const char *from) {
+  int source = open_beneath(walk->zone->lower, from, O_RDONLY | O_DIRECTORY), is_gone = source < 0;
   if (is_gone && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) return -1;
   if (is_gone && S_ISDIR(change->before.st_mode)) return visit_merged(walk, upper, lower, change, MERGED); /* it was applied */
   struct change renamed = *change;
@@ -357,6 +364,15 @@ static int visit_renamed(struct walk *walk, int upper, int lower, struct change 
   return done == 0 ? tell_replaced(walk, lower, &renamed) : done;
 }
 
+/* Where it was: a name in the same directory, or a path from the zone's root. */
+static int visit_renamed(struct walk *walk, int upper, int lower, struct change *change, const char *redirect) {
+  size_t parent = walk->length - strlen(change->name);
+  char *from = NULL;
+  if (redirect[0] == '/' ? !(from = strdup(redirect + 1)) : asprintf(&from, "%.*s%s", (int)parent, walk->path, redirect) < 0) return -1;
+  int done = visit_renamed_from(walk, upper, lower, change, from);
+  free(from);
+  return done;
+}
 static int visit_merged(struct walk *walk, int upper, int lower, struct change *change, enum relation relation) {
   int is_kept = (change->now.st_mode & PERMISSIONS) == (change->before.st_mode & PERMISSIONS), done = 0;
   int below = open_beneath(lower, change->name, O_RDONLY | O_DIRECTORY);
@@ -374,8 +390,8 @@ static int visit_merged(struct walk *walk, int upper, int lower, struct change *
 }
 
 static int visit_opened(struct walk *walk, int upper, int lower, struct change *change, enum relation relation) {
-  char redirect[PATH_MAX], opaque[8];
-  if (read_mark(walk, upper, "redirect", redirect, sizeof redirect) < 0 || read_mark(walk, upper, "opaque", opaque, sizeof opaque) < 0) return -1;
+  char opaque[8], *redirect = walk->redirect;
+  if (read_mark(walk, upper, "redirect", redirect, sizeof walk->redirect) < 0 || read_mark(walk, upper, "opaque", opaque, sizeof opaque) < 0) return -1;
   if (redirect[0] && relation == BROUGHT) change->before = (struct stat){0};
   if (redirect[0]) return visit_renamed(walk, upper, lower, change, redirect);
   int hides = opaque[0] == 'y', is_there = S_ISDIR(change->before.st_mode);
@@ -456,13 +472,33 @@ static int visit_root(struct walk *walk) {
   return done == 0 ? walk_pair(walk, walk->zone->upper, walk->zone->lower, walk->zone->is_copied ? HIDDEN : MERGED) : done;
 }
 
+/* Bytes of stack for each directory, with all that calls each other there; as measured, twice. */
+#define STACK_PER_LEVEL 8192
+
+size_t layer_deepest(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_STACK, &limit) < 0 || limit.rlim_cur > STACK_MOST) return STACK_MOST / STACK_PER_LEVEL;
+  return (size_t)limit.rlim_cur / STACK_PER_LEVEL;
+}
+
+/* What can be said of a path that is longer than any call takes. */
+static void keep_failed(const struct walk *walk, char failed[PATH_MAX]) {
+  int error = errno;
+  copy_text(failed, PATH_MAX, walk->length < PATH_MAX ? walk->path : "a path that is too long to be named");
+  errno = error;
+}
+
 int layer_changes(const struct layer *layer, change_report *report, void *data, char failed[PATH_MAX]) {
   int done = 0;
+  static struct walk walk;
   for (size_t i = 0; i < layer->zones && done == 0; i++) {
-    struct walk walk = {.layer = layer, .zone = &layer->zone[i], .number = i, .report = report, .data = data, .path = failed};
+    walk = (struct walk){.layer = layer, .zone = &layer->zone[i], .number = i, .report = report, .data = data, .deepest = layer_deepest()};
     walk.marks = geteuid() == 0 ? "trusted.overlay." : "user.overlay.";
-    failed[0] = 0;
+    if (make_room(&walk, PATH_MAX) < 0) return -1;
+    walk.path[0] = 0;
     done = visit_root(&walk);
+    if (done != 0) keep_failed(&walk, failed);
+    free(walk.path);
   }
   return done;
 }

@@ -13,8 +13,12 @@
 #include "tools/layer-known.h"
 
 #include <limits.h>
+#include <stddef.h>
 #include <sys/stat.h>
 #include <time.h>
+
+/* Most of the stack that the main thread can get without a new start of the program: the kernel leaves 128 MiB of room for it. */
+#define STACK_MOST (112u << 20)
 
 struct layer_zone {
   const char *source;
@@ -63,3 +67,6 @@ int layer_open_zones(struct layer *layer, char failed[PATH_MAX]);
  */
 typedef int change_report(void *data, const struct change *change);
 int layer_changes(const struct layer *layer, change_report *report, void *data, char failed[PATH_MAX]);
+
+/* Directories that a walk can go down with the stack that this process has; deeper is ENAMETOOLONG. */
+size_t layer_deepest(void);

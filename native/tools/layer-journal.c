@@ -294,12 +294,7 @@ struct place {
 };
 
 static int open_place(const struct journal *journal, const struct step *step, struct place *place) {
-  char parent[PATH_MAX];
-  const char *slash = strrchr(step->path, '/');
-  copy_text(parent, sizeof parent, slash ? step->path : ".");
-  if (slash) parent[slash - step->path] = 0;
-  place->name = slash ? slash + 1 : step->path;
-  place->directory = open_beneath(journal->layer->zone[step->zone].lower, parent, O_PATH | O_DIRECTORY);
+  place->directory = open_parent_beneath(journal->layer->zone[step->zone].lower, step->path, &place->name);
   return place->directory < 0 ? -1 : 0;
 }
 
@@ -483,37 +478,35 @@ static int tree_is_newer(int directory, const char *name, const struct timespec 
 
 /* ---- what is our own doing ---- */
 
-/* What was copied is new, with everything below it. `path` has room for PATH_MAX. */
-static void note_tree(struct known_out *out, size_t zone, int directory, const char *name, char *path) {
-  size_t length = strlen(path);
-  int fd = open_beneath(directory, name, O_RDONLY | O_DIRECTORY);
+/* What was copied is new, with everything below it. What is too deep to be noted makes a conflict, and loses nothing. */
+static void note_tree(struct known_out *out, size_t zone, int directory, const char *name, const char *path, size_t depth) {
+  int fd = depth == 0 ? -1 : open_beneath(directory, name, O_RDONLY | O_DIRECTORY);
   DIR *entries = fd < 0 ? NULL : fdopendir(fd);
   if (!entries) return;
   for (struct dirent *entry; (entry = readdir(entries));) {
     struct stat status;
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 || length + strlen(entry->d_name) + 2 > PATH_MAX) continue;
-    if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0) continue;
-    snprintf(path + length, PATH_MAX - length, "/%s", entry->d_name);
-    known_put(out, zone, path, &status);
-    if (S_ISDIR(status.st_mode)) note_tree(out, zone, fd, entry->d_name, path);
-    path[length] = 0;
+    char *below;
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 || asprintf(&below, "%s/%s", path, entry->d_name) < 0) continue;
+    known_put(out, zone, below, &status);
+    if (S_ISDIR(status.st_mode)) note_tree(out, zone, fd, entry->d_name, below, depth - 1);
+    free(below);
   }
   closedir(entries);
 }
 
 static void note_place(struct known_out *out, const struct journal *journal, const struct step *step, const struct place *place) {
   struct stat status;
-  char parent[PATH_MAX];
   size_t length = (size_t)(place->name - step->path);
   if (fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
     known_put(out, step->zone, step->path, &status);
-    copy_text(parent, sizeof parent, step->path);
-    if (S_ISDIR(status.st_mode) && gives_back(step) && is_apart(journal, step->zone)) note_tree(out, step->zone, place->directory, place->name, parent);
+    if (S_ISDIR(status.st_mode) && gives_back(step) && is_apart(journal, step->zone))
+      note_tree(out, step->zone, place->directory, place->name, step->path, layer_deepest());
   }
   if (fstat(place->directory, &status) < 0) return;
-  copy_text(parent, sizeof parent, length ? step->path : ".");
-  if (length) parent[length - 1] = 0;
-  known_put(out, step->zone, parent, &status);
+  char *parent = length ? strndup(step->path, length - 1) : strdup(".");
+  if (parent) known_put(out, step->zone, parent, &status);
+  free(parent);
 }
 
 /* What is missing in it makes a conflict, and loses nothing. */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@
 /* A root, and the directory of the last object below it (-1 without one): that of the next is most often the same. */
 struct place {
   int root, fd;
-  char path[PATH_MAX];
+  char *path;
 };
 
 struct view {
@@ -24,20 +25,19 @@ struct view {
   const struct choice *choice;
   struct place before, now, zone; /* a, b, what a is made of */
   size_t renamed_zone; /* of the last renamed directory that was chosen */
-  char renamed[PATH_MAX];
+  char *renamed;
 };
 
 static int is_brought(const struct view *view, const struct change *change) {
-  size_t length = strlen(view->renamed);
+  size_t length = view->renamed ? strlen(view->renamed) : 0;
   return length && view->renamed_zone == change->zone && strncmp(view->renamed, change->path, length) == 0 && change->path[length] == '/';
 }
 
-/* Splits a path into the directory, "." for the root, and the name. */
-static const char *split(const char *path, char parent[PATH_MAX]) {
+/* The directory of a path, "." for the root; NULL with errno. The caller frees it. */
+static char *parent_of(const char *path, const char **name) {
   const char *slash = strrchr(path, '/');
-  copy_text(parent, PATH_MAX, slash ? path : ".");
-  if (slash) parent[slash - path] = 0;
-  return slash ? slash + 1 : path;
+  *name = slash ? slash + 1 : path;
+  return slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
 }
 
 /* In a directory that may be a link by now: what another change has put there is not followed. Closes `directory`. */
@@ -51,23 +51,26 @@ static int enter(int directory, const char *name) {
 
 /* A directory, made with those above it. */
 static int make_directory(int root, const char *path) {
-  char rest[PATH_MAX], *name = rest;
-  copy_text(rest, sizeof rest, path);
-  int fd = fcntl(root, F_DUPFD_CLOEXEC, 3);
+  char *rest = strdup(path), *name = rest;
+  int fd = rest ? fcntl(root, F_DUPFD_CLOEXEC, 3) : -1;
   for (char *slash; fd >= 0 && (slash = strchr(name, '/')); name = slash + 1) {
     *slash = 0;
     fd = enter(fd, name);
   }
-  return fd < 0 ? -1 : enter(fd, name);
+  if (fd >= 0) fd = enter(fd, name);
+  free(rest);
+  return fd;
 }
 
 static int open_directory(int root, const char *path) { return open_beneath(root, path, O_PATH | O_DIRECTORY); }
 
-/* The place keeps the descriptor. -1 with errno. */
-static int enter_below(struct place *place, const char *path, int (*reach)(int root, const char *path)) {
-  if (place->fd >= 0 && strcmp(place->path, path) == 0) return place->fd;
+/* The place keeps the descriptor, and the path, NULL = there was no memory for it. -1 with errno. */
+static int enter_below(struct place *place, char *path, int (*reach)(int root, const char *path)) {
+  if (!path) return -1;
+  if (place->fd >= 0 && strcmp(place->path, path) == 0) return free(path), place->fd;
   if (place->fd >= 0) close(place->fd);
-  copy_text(place->path, sizeof place->path, path);
+  free(place->path);
+  place->path = path;
   return place->fd = reach(place->root, path);
 }
 
@@ -78,36 +81,44 @@ static void leave(struct place *place, int root) {
   place->root = root;
 }
 
-/* Zones can have the same paths. */
-static int place_in_view(const struct view *view, const struct change *change, char path[PATH_MAX]) {
-  int length = view->layer->zones > 1 ? snprintf(path, PATH_MAX, "%zu/%s", change->zone, change->path) : snprintf(path, PATH_MAX, "%s", change->path);
-  return length < PATH_MAX ? 0 : (errno = ENAMETOOLONG, -1);
+/* Zones can have the same paths. NULL with errno; the caller frees it. */
+static char *path_in_view(const struct view *view, const struct change *change) {
+  char *path;
+  if (view->layer->zones == 1) return strdup(change->path);
+  return asprintf(&path, "%zu/%s", change->zone, change->path) < 0 ? NULL : path;
 }
 
 static int put(const struct view *view, struct place *place, const struct change *change, int from, const char *name, const struct stat *status) {
-  char path[PATH_MAX], parent[PATH_MAX];
   if (!S_ISREG(status->st_mode) && !S_ISLNK(status->st_mode)) return 0; /* a patch has no directories */
-  if (place_in_view(view, change, path) < 0) return -1;
-  const char *new_name = split(path, parent);
-  int to = enter_below(place, parent, make_directory);
-  return to < 0 ? -1 : copy_to_read(from, name, status, to, new_name);
+  const char *new_name;
+  char *path = path_in_view(view, change);
+  int to = path ? enter_below(place, parent_of(path, &new_name), make_directory) : -1;
+  int done = to < 0 ? -1 : copy_to_read(from, name, status, to, new_name);
+  free(path);
+  return done;
 }
 
 static int put_before(struct view *view, const struct change *change) {
-  char parent[PATH_MAX];
-  const char *name = split(change->path, parent);
+  const char *name;
   if (change->before.st_mode == 0 || change->kind == KEPT) return 0; /* what a renamed directory brought was not at this path */
   int zone = view->layer->zone[change->zone].lower;
   if (view->zone.root != zone) leave(&view->zone, zone);
-  int from = enter_below(&view->zone, parent, open_directory);
+  int from = enter_below(&view->zone, parent_of(change->path, &name), open_directory);
   return from < 0 ? -1 : put(view, &view->before, change, from, name, &change->before);
+}
+
+static int note_renamed(struct view *view, const struct change *change) {
+  free(view->renamed);
+  view->renamed = strdup(change->path);
+  view->renamed_zone = change->zone;
+  return view->renamed ? 0 : -1;
 }
 
 static int on_change(void *data, const struct change *change) {
   struct view *view = data;
   struct chosen wanted = {change->zone, change->path, 0};
   if (change->kind == GIT || change->kind == NEW_GIT || !(change->kind == KEPT ? is_brought(view, change) : choice_has(view->choice, &wanted))) return 0;
-  if (change->kind == RENAMED) copy_text(view->renamed, sizeof view->renamed, change->path), view->renamed_zone = change->zone;
+  if (change->kind == RENAMED && note_renamed(view, change) < 0) return -1;
   if (change->kind != DELETED && put(view, &view->now, change, change->directory, change->name, &change->now) < 0) return -1;
   return put_before(view, change);
 }

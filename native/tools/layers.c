@@ -77,12 +77,17 @@ static void take_own_files(void) {
   (void)!write_text("/proc/self/gid_map", map);
 }
 
-/* Two descriptors a level. */
-static void raise_limit(void) {
+static void raise_limit(int resource, rlim_t most) {
   struct rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+  if (getrlimit(resource, &limit) < 0) return;
+  limit.rlim_cur = limit.rlim_max < most ? limit.rlim_max : most;
+  setrlimit(resource, &limit);
+}
+
+/* Each directory that a walk goes down takes two descriptors, and some of the stack. */
+static void raise_limits(void) {
+  raise_limit(RLIMIT_NOFILE, RLIM_INFINITY);
+  raise_limit(RLIMIT_STACK, STACK_MOST);
 }
 
 /* ---- the layer ---- */
@@ -263,7 +268,7 @@ int main(int argc, char **argv) {
   int holders = read_options(argc - 4, argv + 4, &options);
   if (holders < 0) return EXIT_SETUP;
   take_own_files();
-  raise_limit();
+  raise_limits();
   static struct layer layer;
   layer.id = id;
   layer.holder = (const char *const *)argv + 4;

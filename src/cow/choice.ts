@@ -1,5 +1,6 @@
 /** Which changes of a layer are applied. Pure. */
 import { posix } from 'node:path'
+import { type Ancestors, ancestorsOf, around, inside } from './ancestors.ts'
 import { isRepository, type LayerZone, type RawChange, rawOf } from './change.ts'
 import { isMaking } from './protected.ts'
 
@@ -45,10 +46,11 @@ export function choose({ changes: all, zones, paths, isProtected, force, without
   const protectedOnes = meant.filter((change) => !isSpecial(change) && isProtected(change) && isLeft(change))
   const out = new Set([...special, ...protectedOnes])
   const kept = meant.filter((change) => !out.has(change))
-  const chosen = [...kept, ...parentsNeeded(kept, changes)]
+  const ancestors = ancestorsOf(changes)
+  const chosen = [...kept, ...parentsNeeded(kept, ancestors)]
   return {
     chosen,
-    protectedOnes: outermost(protectedOnes),
+    protectedOnes: outermost(protectedOnes, ancestors),
     special,
     conflicts: force ? [] : chosen.filter(({ conflict }) => conflict),
     unknown: paths.filter(
@@ -75,27 +77,19 @@ const isAtOrBelow = (change: Place, { zone, path }: Place): boolean =>
   change.zone === zone && (path === '.' || change.path === path || change.path.startsWith(`${path}/`))
 
 /** A path in a directory that is new needs the directory. */
-function parentsNeeded(kept: readonly RawChange[], changes: readonly RawChange[]): readonly RawChange[] {
-  const keys = new Set(kept.map(keyOf))
-  const made = new Map(
-    changes.filter(({ kind }) => ['added', 'type', 'renamed'].includes(kind)).map((one) => [keyOf(one), one]),
-  )
-  const needed = kept.flatMap(({ zone, path }) => parentsOf(path).map((parent) => `${zone}:${parent}`))
-  return [...new Set(needed)].flatMap((key) => (keys.has(key) ? [] : (made.get(key) ?? [])))
+function parentsNeeded(kept: readonly RawChange[], ancestors: Ancestors): readonly RawChange[] {
+  const chosen = new Set(kept)
+  return [...around(ancestors, kept)].filter((one) => isMaking(one) && !chosen.has(one))
 }
 
 /** One line for a tree is enough. */
-function outermost(left: readonly RawChange[]): readonly RawChange[] {
-  const keys = new Set(left.filter((one) => isMaking(one) || one.kind === 'deleted').map(keyOf))
-  return left.filter(({ zone, path }) => !parentsOf(path).some((parent) => keys.has(`${zone}:${parent}`)))
+function outermost(left: readonly RawChange[], ancestors: Ancestors): readonly RawChange[] {
+  const trees = new Set(left.filter((one) => isMaking(one) || one.kind === 'deleted'))
+  const below = inside(ancestors, trees)
+  return left.filter((one) => !below.has(one))
 }
 
 const keyOf = ({ zone, path }: Place): string => `${zone}:${path}`
-
-function parentsOf(path: string): readonly string[] {
-  const words = path.split('/')
-  return words.slice(1).map((_, index) => words.slice(0, index + 1).join('/'))
-}
 
 /** The choice in the words of `bin/layers`. */
 export function choiceBytes(chosen: readonly RawChange[], force: boolean): Uint8Array {

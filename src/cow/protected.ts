@@ -3,7 +3,8 @@
  * alone unless they are named. The names are those of rw zones (policy/protected.ts), the rules for git directories those of
  * native/lib/guard.h. Pure.
  */
-import { GIT, GIT_NAMES } from '../policy/protected.ts'
+import { GIT, GIT_NAMES, REPOSITORY_SYSTEMS } from '../policy/protected.ts'
+import { ancestorsOf, around, inside } from './ancestors.ts'
 import { isRepository, type RawChange } from './change.ts'
 
 export interface ProtectedZone {
@@ -33,7 +34,7 @@ export function protectionOf(
   changes: readonly RawChange[],
   zones: readonly ProtectedZone[],
 ): (change: RawChange) => boolean {
-  const repositories: Repositories = new Map(changes.filter(isRepository).map((one) => [keyOf(one), one]))
+  const repositories = repositoriesIn(changes)
   const isNamed = (change: RawChange): boolean => {
     const zone = zones[change.zone]
     if (zone === undefined) return true // A record that does not have the zone: nothing of it can be judged.
@@ -45,23 +46,28 @@ export function protectionOf(
           isInOtherSystem(change, zone.gitOpen)))
     )
   }
+  const ancestors = ancestorsOf(changes)
+  const named = new Set(changes.filter((one) => !isRepository(one) && isNamed(one)))
   // A change that removes or replaces a directory does so to everything in it.
-  const taken = new Set(changes.filter((one) => one.nested && isNamed(one)).flatMap(parentsOf))
+  const taken = around(
+    ancestors,
+    [...named].filter(({ nested }) => nested),
+  )
   // What is new at a protected path is, with everything in it.
-  const made = new Set(changes.filter((one) => isMaking(one) && isNamed(one)).map(keyOf))
+  const inMade = inside(ancestors, new Set([...named].filter(isMaking)))
   const isProtected = (change: RawChange): boolean =>
-    isNamed(change) ||
-    (REPLACING.has(change.kind) && taken.has(keyOf(change))) ||
-    (made.size > 0 && parentsOf(change).some((parent) => made.has(parent)))
+    named.has(change) || (REPLACING.has(change.kind) && taken.has(change)) || inMade.has(change)
   // What is not renamed stays where it was.
-  const sources = new Set(
+  const places = new Set(
     changes
       .filter((one) => one.kind === 'renamed' && isProtected(one))
       .map(({ zone, other }) => keyOf({ zone, path: other })),
   )
-  const isSource = (change: RawChange): boolean =>
-    change.kind === 'deleted' && [keyOf(change), ...parentsOf(change)].some((key) => sources.has(key))
-  return (change) => isProtected(change) || (sources.size > 0 && isSource(change))
+  const sources = new Set(
+    places.size === 0 ? [] : changes.filter((one) => one.kind === 'deleted' && places.has(keyOf(one))),
+  )
+  const inSources = inside(ancestors, sources)
+  return (change) => isProtected(change) || sources.has(change) || (change.kind === 'deleted' && inSources.has(change))
 }
 
 /** Where nothing was, or something else: what lies below came with it. */
@@ -70,43 +76,77 @@ const MAKING: ReadonlySet<RawChange['kind']> = new Set(['added', 'renamed', 'typ
 
 const keyOf = ({ zone, path }: Pick<RawChange, 'zone' | 'path'>): string => `${zone}:${path}`
 
-function parentsOf({ zone, path }: RawChange): readonly string[] {
-  const words = path.split('/')
-  return words.slice(1).map((_, index) => keyOf({ zone, path: words.slice(0, index + 1).join('/') }))
+/** By place, and how long their paths are. */
+interface Repositories {
+  readonly at: ReadonlyMap<string, RawChange>
+  readonly lengths: ReadonlySet<number>
 }
 
-type Repositories = ReadonlyMap<string, RawChange>
+function repositoriesIn(changes: readonly RawChange[]): Repositories {
+  const found = changes.filter(isRepository)
+  return { at: new Map(found.map((one) => [keyOf(one), one])), lengths: new Set(found.map(({ path }) => path.length)) }
+}
+
+/** A path that goes through more of them is left alone whatever it is: nothing but an attack has it. */
+const MOST_ROOTS = 64
+
+/** Where the words of a path end. */
+function* endsOf(path: string): Generator<number> {
+  for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) yield at
+  yield path.length
+}
 
 function isInGit(change: RawChange, repositories: Repositories, open: readonly string[]): boolean {
-  const { zone } = change
-  const words = change.path.split('/')
-  const isIn = (rest: readonly string[], root: string): boolean => {
-    const repository = repositories.get(keyOf({ zone, path: root }))
-    return (
-      ((repository !== undefined || root.split('/').at(-1) === GIT) && isClosed(rest, change, open)) ||
-      (repository?.kind === 'new-git' && isMakingRepository(rest, change))
+  const { zone, path } = change
+  const isIn = (rest: readonly string[], repository: RawChange | undefined, isNamedGit: boolean): boolean =>
+    ((repository !== undefined || isNamedGit) && isClosed(rest, change, open)) ||
+    (repository?.kind === 'new-git' && isMakingRepository(rest, change))
+  const root = repositories.at.get(keyOf({ zone, path: '.' }))
+  if (root !== undefined && isIn(path.split('/'), root, false)) return true
+  let roots = 0
+  for (const end of endsOf(path)) {
+    const repository = repositories.lengths.has(end)
+      ? repositories.at.get(keyOf({ zone, path: path.slice(0, end) }))
+      : undefined
+    const isNamedGit = isWord(path, end, GIT)
+    if (repository === undefined && !isNamedGit) continue
+    roots += 1
+    if (
+      roots > MOST_ROOTS ||
+      isIn(
+        path
+          .slice(end + 1)
+          .split('/')
+          .filter((word) => word !== ''),
+        repository,
+        isNamedGit,
+      )
     )
+      return true
   }
-  return isIn(words, '.') || words.some((_, at) => isIn(words.slice(at + 1), words.slice(0, at + 1).join('/')))
+  return false
 }
 
-/** Mercurial and Jujutsu, as native/lib/repository.c has them: what is closed, and what may not become a file. */
-const OTHER_SYSTEMS: ReadonlyMap<string, { readonly closed: readonly string[]; readonly pinned: readonly string[] }> =
-  new Map([
-    ['.hg', { closed: ['hgrc', 'hgrc-not-shared', 'sharedpath'], pinned: [] }],
-    ['.jj', { closed: ['repo/config.toml', 'workspace-config.toml', 'repo/store/git_target'], pinned: ['repo'] }],
-  ])
+const isWord = (path: string, end: number, word: string): boolean =>
+  path.endsWith(word, end) && (end === word.length || path[end - word.length - 1] === '/')
+
+/** Mercurial and Jujutsu: git's rules are its own. */
+const OTHER_SYSTEMS = REPOSITORY_SYSTEMS.filter(({ name }) => name !== GIT)
 
 function isInOtherSystem(change: RawChange, open: readonly string[]): boolean {
-  const words = change.path.split('/')
-  return words.some((word, at) => {
-    const system = OTHER_SYSTEMS.get(word)
-    if (system === undefined || open.includes(word)) return false
-    const rest = words.slice(at + 1).join('/')
-    if (rest === '') return OF_ENTRY.has(change.kind) || change.type !== 'directory'
-    if (system.pinned.includes(rest) && REPLACING.has(change.kind)) return true
-    return system.closed.some((name) => reaches(change, rest, name))
-  })
+  const { path } = change
+  let roots = 0
+  for (const end of endsOf(path)) {
+    const system = OTHER_SYSTEMS.find(({ name }) => !open.includes(name) && isWord(path, end, name))
+    if (system === undefined) continue
+    roots += 1
+    const rest = path.slice(end + 1)
+    if (roots > MOST_ROOTS) return true
+    if (rest === '' && (OF_ENTRY.has(change.kind) || change.type !== 'directory')) return true
+    if (rest === system.pinned && REPLACING.has(change.kind)) return true
+    if (rest !== '' && system.closed.some((name) => reaches(change, rest, name))) return true
+  }
+  return false
 }
 
 /** A directory with harmless files becomes one that git obeys when the last of them comes. */

@@ -463,12 +463,19 @@ export interface RepositorySystem {
   readonly tool: string
   /** Below the directory: what the system runs, is led by, or takes its settings from. */
   readonly closed: readonly string[]
+  /** A directory that may not become a file, which would lead elsewhere. */
+  readonly pinned?: string
 }
 
 export const REPOSITORY_SYSTEMS: readonly RepositorySystem[] = [
   { name: GIT, tool: 'git', closed: GIT_NAMES },
   { name: '.hg', tool: 'Mercurial', closed: ['hgrc', 'hgrc-not-shared', 'sharedpath'] },
-  { name: '.jj', tool: 'Jujutsu', closed: ['repo/config.toml', 'workspace-config.toml', 'repo/store/git_target'] },
+  {
+    name: '.jj',
+    tool: 'Jujutsu',
+    closed: ['repo/config.toml', 'workspace-config.toml', 'repo/store/git_target'],
+    pinned: 'repo',
+  },
 ]
 
 /** The names as a Markdown table, for docs/profiles.md. */

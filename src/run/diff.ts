@@ -31,6 +31,8 @@ export interface Unshown {
   readonly modes: number
   /** Directories made or removed without a file in them. */
   readonly directories: number
+  /** Files at paths that are longer than git takes. */
+  readonly long: number
   /** Devices, FIFOs and sockets, which are never applied. */
   readonly special: number
 }
@@ -78,7 +80,8 @@ export async function diffLayer(
       hint: `llm-do changes ${layer.id}`,
     })
   const inGit = chosen.filter(isInGit)
-  const shown = chosen.filter((change) => !isInGit(change))
+  const shown = chosen.filter((change) => !isInGit(change) && change.path.length <= LONGEST)
+  const long = chosen.filter(({ type, path }) => type !== 'directory' && path.length > LONGEST)
   const patch =
     shown.length === 0 ? Buffer.alloc(0) : await withView(layer, shown, (view) => compare({ view, stat, env }))
   return {
@@ -87,10 +90,14 @@ export async function diffLayer(
     unshown: {
       modes: shown.filter(hasHiddenMode).length,
       directories: countEmpty(shown),
+      long: long.length,
       special: special.length,
     },
   }
 }
+
+/** PATH_MAX of linux/limits.h, with room for what stands before a path. */
+const LONGEST = 4000
 
 /** Git keeps of a mode whether a file is a program. */
 function hasHiddenMode({ kind, type, mode, modeBefore }: RawChange): boolean {
@@ -113,10 +120,11 @@ const plural = (count: number, one: string, many: string): readonly string[] =>
   count === 0 ? [] : [`${count} ${count === 1 ? one : many}`]
 
 /** For people; '' where the patch shows everything. */
-export const unshownText = ({ modes, directories, special }: Unshown): string =>
+export const unshownText = ({ modes, directories, long, special }: Unshown): string =>
   [
     ...plural(modes, 'mode', 'modes'),
     ...plural(directories, 'empty directory', 'empty directories'),
+    ...plural(long, 'file at a path too long for git', 'files at paths too long for git'),
     ...plural(special, 'special file', 'special files'),
   ].join(', ')
 

@@ -19,7 +19,7 @@ import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { until } from '../pool/pool.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith } from '../support/needs.ts'
+import { describeWith, testWith } from '../support/needs.ts'
 import { becoming, currentUser } from '../support/users.ts'
 import { killEverywhere } from './kills.ts'
 import { helperFor, makePlace, type Place, runtimeOf, treeOf } from './place.ts'
@@ -268,6 +268,31 @@ describe(`as ${user}`, () => {
       expect([await isRepository('d'), await isRepository('w')]).toEqual([true, true])
     })
   })
+
+  testWith(
+    'python',
+    'a tree that is deeper than any path and wider than any list is listed, applied and undone',
+    async () => {
+      const place = await makePlace(user)
+      const [depth, width] = [3000, 20_000]
+      const { cow } = await place.run(`python3 -c "
+import os
+os.mkdir('wide')
+for n in range(${width}): open('wide/%d' % n, 'w').close()
+for n in range(${depth}):
+  os.mkdir('d'); os.chdir('d')
+open('end', 'w').write('end')"`)
+      const id = cow?.id ?? ''
+      const count = async () => Number((await execa('sh', ['-c', 'find . | wc -l'], { cwd: place.project })).stdout) - 1
+      expect((await place.changes(id)).length).toBe(depth + width + 2)
+      expect((await place.cli('diff', id)).stderr.toString()).toContain('1 file at a path too long for git')
+      for (const [verb, left] of [
+        ['apply', depth + width + 2],
+        ['undo', 0],
+      ] as const)
+        expect([verb, (await place.cli(verb, id)).status, await count()]).toEqual([verb, 0, left])
+    },
+  )
 
   test('a record or a journal that no run has written changes nothing on the host', async () => {
     const place = await makePlace(user)
