@@ -87,7 +87,7 @@ export interface Change {
   /** Of a symbolic link. */
   readonly target?: string
   readonly conflict?: true
-  /** A symbolic link that leads out of the zone. */
+  /** A symbolic link that leads out of the zone, or may do so through another link. */
   readonly outside?: true
   /** A program of the host runs or obeys it: applied only when it is named. */
   readonly protected?: true
@@ -145,15 +145,15 @@ function modesOf({ kind, type, mode, modeBefore, modeApplied }: RawChange): Pick
   }
 }
 
-/** By its text alone: what lies on the way may be a link itself, and is judged where it is. */
+/**
+ * By its text alone. What lies on the way may be a link itself, which is judged where it is; behind one, `..` leads anywhere, so a target
+ * that goes up after a name counts.
+ */
 function leadsOut({ path, other }: RawChange, zone: LayerZone | undefined): boolean {
   const target = textOf(other)
   if (posix.isAbsolute(target)) return !`${posix.normalize(target)}/`.startsWith(`${zone?.source ?? ''}/`)
-  let level = textOf(path).split('/').length - 1
-  for (const word of target.split('/')) {
-    if (word === '..') level -= 1
-    else if (word !== '' && word !== '.') level += 1
-    if (level < 0) return true
-  }
-  return false
+  const words = target.split('/').filter((word) => word !== '' && word !== '.')
+  const up = words.findIndex((word) => word !== '..')
+  const [ups, rest] = up === -1 ? [words.length, []] : [up, words.slice(up)]
+  return ups > textOf(path).split('/').length - 1 || rest.includes('..')
 }

@@ -210,6 +210,7 @@ describe('an answer of the helper', () => {
     ['d/l', '../../file', true],
     ['l', '..', true],
     ['l', 'd/../../x', true],
+    ['notes', 'up/up/../../etc/passwd', true],
     ['l', '/etc/passwd', true],
     ['l', '/host/project/file', false],
     ['l', '/host/project/../other', true],
