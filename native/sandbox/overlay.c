@@ -32,12 +32,17 @@ static int make_directory(int parent, const char *name, const char *path) {
   return 0;
 }
 
+/* In an idmapped tree not even root may pass what belongs to an id that the map does not have. */
+static void own_directory(int directory, const struct stat *zone, const char *path) {
+  if (geteuid() != 0 || getuid() != 0) return;
+  if (fchown(directory, zone->st_uid, zone->st_gid) < 0 && errno != EINVAL && errno != EPERM) fail("stage: own layer", path);
+}
+
 /* The upper root is what the command sees as the root of its zone. */
 static void copy_root(int base, const struct stat *zone, const char *path) {
   int up = openat(base, LAYER_UPPER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (up < 0) fail("stage: open layer", path);
-  if (geteuid() == 0 && getuid() == 0 && fchown(up, zone->st_uid, zone->st_gid) < 0 && errno != EINVAL && errno != EPERM)
-    fail("stage: own layer", path);
+  own_directory(up, zone, path);
   struct timespec times[2] = {zone->st_atim, zone->st_mtim};
   if (fchmod(up, zone->st_mode & 07777) < 0 || futimens(up, times) < 0) fail("stage: mode of layer", path);
   close(up);
@@ -49,7 +54,12 @@ int overlay_make_upper(int layer, size_t number, const struct stat *zone, const 
   make_directory(layer, name, path);
   int base = openat(layer, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (base < 0) fail("stage: open layer", path);
+  own_directory(base, zone, path);
   make_directory(base, LAYER_WORK, path);
+  int work = openat(base, LAYER_WORK, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (work < 0) fail("stage: open layer", path);
+  own_directory(work, zone, path);
+  close(work);
   if (make_directory(base, LAYER_UPPER, path)) copy_root(base, zone, path);
   int tree = sys_open_tree(base, "", OPEN_TREE_CLONE | AT_EMPTY_PATH);
   if (tree < 0) fail("stage: clone layer", path);

@@ -177,3 +177,16 @@ testWith('root', 'a directory that is a mount is applied to and undone', async (
     await execa('umount', [place.outside])
   }
 })
+
+testWith('root', 'root has a directory of another user copy-on-write, and what is applied is that user’s', async () => {
+  const place = await makePlace('root')
+  writeFileSync(join(place.project, 'file'), 'file\n')
+  await execa('chown', ['-R', `${uidOf('plain')}:${uidOf('plain')}`, place.project])
+  const { cow, exitCode } = await place.run('echo more >> file; mkdir d; echo new > d/new')
+  expect([exitCode, (await place.cli('apply', cow?.id ?? '')).status]).toEqual([0, 0])
+  const names = ['file', 'd', 'd/new'].map((name) => lstatSync(join(place.project, name)).uid)
+  expect([readFileSync(join(place.project, 'd/new'), 'utf8'), ...names]).toEqual([
+    'new\n',
+    ...names.map(() => uidOf('plain')),
+  ])
+})
