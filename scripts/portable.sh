@@ -121,7 +121,7 @@ for _word; do
   set -- "$@" "=$_word"
   shift
 done
-set -- "$_node" "$_root/dist/cli.cjs" @FIRST@ "$@"
+set -- "$_node" "@NODE_WITHOUT_DEBUGGER@" "$_root/dist/cli.cjs" @FIRST@ "$@"
 # A line of a value may look like a variable: only what is set counts.
 for _name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
   eval "_value=\${$_name-} _set=\${$_name+set}"

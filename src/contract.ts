@@ -18,6 +18,8 @@ export const BASH_LETTERS = 'loBEHT'
 export const SHELL = '/bin/sh'
 /** the same where it is installed and a letter asks for it */
 export const BASH = '/bin/bash'
+/** first word of every Node that we start: SIGUSR1 starts its debugger at an address that does not resolve, without asking a name server. --disable-sigusr1 is missing in Node 20, and would keep the signal from the command */
+export const NODE_WITHOUT_DEBUGGER = '--inspect-port=[::1%no-debugger]:1024'
 /** descriptor of launch, the pool keeper and the guard program: the launch file */
 export const LAUNCH_FILE_FD = 3
 /** descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line; of a fork server its owner's, which gets one byte. Its end of file means that the caller is gone */
@@ -252,6 +254,8 @@ export const FRAME = {
   same: 7,
   /** to a fork server, first of all: how the streams go (output or all), ended by NUL, then the launch file */
   plan: 6,
+  /** int32: a signal for the command, by which the run ends */
+  stop: 8,
   /** from now on the command may have been started */
   taken: 16,
   /** the command was not and will not be started, even if it had been taken */

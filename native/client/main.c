@@ -18,6 +18,7 @@
 #include "client/node-call.h"
 #include "lib/syscalls.h"
 #include "lib/pages.h"
+#include "lib/passed-signals.h"
 #include "client/find-node.h"
 #include "client/help-text.h"
 #include "client/result-template.h"
@@ -157,10 +158,11 @@ static void wait_for_launch(const struct run *run) {
 /* ---- signals ---- */
 
 static sigset_t watched_signals(void) {
-  static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGQUIT};
   sigset_t signals;
   sigemptyset(&signals);
   for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&signals, watched[i]);
+  add_passed_signals(&signals);
   return signals;
 }
 

@@ -1,5 +1,6 @@
 #include "client/node-call.h"
 
+#include "lib/contract.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
@@ -63,8 +64,12 @@ static int caller_directory(void) { return above_streams(open("/proc/self/cwd", 
 
 void node_call_exec(const char *node, const char *script, const struct node_call *handover) {
   char variable[64];
-  char *const argv[] = {"node", (char *)(uintptr_t)script, NULL};
+  char *const argv[] = {"node", NODE_WITHOUT_DEBUGGER, (char *)(uintptr_t)script, NULL};
   char *const environment[] = {SYSTEM_PATH, variable, NULL};
+  sigset_t debugger;
+  sigemptyset(&debugger);
+  sigaddset(&debugger, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &debugger, NULL); /* node takes it once it has a handler; before that it would be the end */
   signal(SIGXFSZ, SIG_IGN); /* EFBIG can be reported; node ignores this signal as well */
   int call = call_file(handover), directory = call < 0 ? -1 : caller_directory();
   if (directory < 0 || chdir("/") < 0) return;

@@ -67,7 +67,7 @@ struct handover {
   char block[HANDOVER_BYTES_MAX]; /* as in INIT_COMMAND */
 };
 
-/* A request to init: send `signal` to the command's process group, or to everything inside. Or, where `enter` is set, run another
+/* A request to init: send `signal` to the command, or to everything inside, which is to end by it. Or, where `enter` is set, run another
  * command, with the descriptors that follow. What asked for that command (tools/enter.c) holds the other end of the last one: from
  * there come requests with a signal for it, and its reports go there. The end of that socket ends the command. */
 struct request {

@@ -1,6 +1,7 @@
 #include "runner/fork-server.h"
 
 #include "lib/contract.h"
+#include "lib/passed-signals.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -19,10 +20,14 @@ static _Noreturn void give_up(void) { _exit(EXIT_SETUP); }
 
 /* A terminal's signals are for the owner, whose end is ours. Children are nobody's to wait for: each tells its client how it has ended. */
 static void ignore_signals(void) {
-  static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD};
+  static const int named[] = {SIGINT, SIGTERM, SIGQUIT, SIGPIPE, SIGCHLD};
+  sigset_t ignored;
   struct sigaction ignore = {.sa_handler = SIG_IGN};
-  for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-    if (sigaction(ignored[i], &ignore, NULL) < 0) give_up();
+  sigemptyset(&ignored);
+  add_passed_signals(&ignored);
+  for (size_t i = 0; i < sizeof named / sizeof *named; i++) sigaddset(&ignored, named[i]);
+  for (int signal = 1; signal < _NSIG; signal++)
+    if (sigismember(&ignored, signal) == 1 && sigaction(signal, &ignore, NULL) < 0) give_up();
 }
 
 static int move(int fd, int to) {

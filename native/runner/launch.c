@@ -12,6 +12,7 @@
 #include "runner/freshness.h"
 #include "runner/stream-check.h"
 #include "lib/pages.h"
+#include "lib/passed-signals.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@
 
 /* Inherited dispositions and masks, real-time ones included, are the caller's business: an ignored SIGCHLD would hang bwrap. */
 static void take_signals(struct run *run) {
-  static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
+  static const int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGQUIT, SIGWINCH};
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   for (int signal = 1; signal < _NSIG; signal++) sys_reset_signal(signal); /* KILL and STOP refuse */
   sigaction(SIGPIPE, &ignore, NULL);
@@ -28,6 +29,7 @@ static void take_signals(struct run *run) {
   sigset_t set;
   sigemptyset(&set);
   for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&set, watched[i]);
+  add_passed_signals(&set);
   if (sigprocmask(SIG_SETMASK, &set, NULL) < 0) run_refuse(run, "launch: sigprocmask", "");
   run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (run->signals < 0) run_refuse(run, "launch: signalfd", "");

@@ -2,6 +2,7 @@
 #include "lib/layer.h"
 
 #include "lib/layer-copy.h"
+#include "lib/passed-signals.h"
 #include "runner/host-mounts.h"
 #include "runner/run.h"
 
@@ -45,10 +46,11 @@ static int copy_zone(int layer, size_t number, const struct entry *zone) {
 /* Ends with errno. A signal to stop, from a terminal or anybody, ends it as it would end any program. */
 static _Noreturn void copy_zones(const struct run *run) {
   struct entry zone;
-  sigset_t none;
+  sigset_t passed;
   size_t position = 0, number = 0;
-  sigemptyset(&none);
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0) _exit(errno);
+  sigemptyset(&passed);
+  add_passed_signals(&passed);
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || sigprocmask(SIG_SETMASK, &passed, NULL) < 0) _exit(errno);
   while (launchfile_next(&run->file, &position, &zone))
     if (is_layered(&zone) && copy_zone(run->layer, number++, &zone) < 0) _exit(errno ? errno : EIO);
   _exit(0);
@@ -87,7 +89,8 @@ static int wait_for_copy(struct run *run, const struct entry *cow, pid_t child) 
     (void)poll(&signals, 1, milliseconds_until(layer_size_due(&run->layer_size)));
     if (layer_size_is_over(&run->layer_size, now_ns(), 0)) end_copy(child), refuse_size(run, cow);
     while (read(run->signals, &info, sizeof info) == sizeof info)
-      if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGWINCH) cancel_copy(run, child, (int)info.ssi_signo);
+      if (is_passed_signal((int)info.ssi_signo)) run_on_signal(run, (int)info.ssi_signo);
+      else if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGWINCH) cancel_copy(run, child, (int)info.ssi_signo);
   }
 }
 

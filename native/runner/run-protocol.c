@@ -140,7 +140,7 @@ static void take_descriptors(struct warm *warm, struct msghdr *message) {
 /* Reads what is there of the frame at hand. 1 = it is whole, 0 = more must come, -1 = the client is gone or talks nonsense. */
 static int read_frame(struct warm *warm) {
   static const uint32_t longest[] = {
-      [FRAME_CALLER] = sizeof(struct inherited), [FRAME_RUN] = FRAME_RUN_MAX, [FRAME_SIGNAL] = sizeof(int32_t), [FRAME_INPUT] = FRAME_DATA_MAX,
+      [FRAME_CALLER] = sizeof(struct inherited), [FRAME_RUN] = FRAME_RUN_MAX, [FRAME_SIGNAL] = sizeof(int32_t), [FRAME_STOP] = sizeof(int32_t), [FRAME_INPUT] = FRAME_DATA_MAX,
       [FRAME_GUARDS] = LAUNCHFILE_MAX, [FRAME_SAME] = MAC_TEXT - 1, [FRAME_PLAN] = STREAM_MODE_MAX + LAUNCHFILE_MAX};
   for (;;) {
     size_t begun = sizeof warm->header;
@@ -241,13 +241,14 @@ static enum warm_event on_input(struct warm *warm) {
 static enum warm_event on_frame(struct warm *warm) {
   warm->have = 0;
   if (warm->wants_plan) return warm->header.kind == FRAME_PLAN ? WARM_PLAN : WARM_GONE;
-  int whole = warm->header.kind != FRAME_SIGNAL || warm->header.size == sizeof(int32_t);
+  int has_signal = warm->taken && warm->header.size == sizeof(int32_t);
   if (!warm->has_command && warm->header.kind == FRAME_CALLER) return on_caller(warm);
   if (!warm->has_command && warm->header.kind == FRAME_GUARDS) return on_guards(warm);
   if (!warm->has_command && warm->header.kind == FRAME_SAME) return on_same(warm);
   if (!warm->has_command && warm->header.kind == FRAME_RUN) return on_run(warm);
   if (!warm->has_command) return WARM_GONE;
-  if (warm->taken && warm->header.kind == FRAME_SIGNAL && whole) return WARM_SIGNAL;
+  if (has_signal && warm->header.kind == FRAME_SIGNAL) return WARM_SIGNAL;
+  if (has_signal && warm->header.kind == FRAME_STOP) return WARM_STOP;
   if (warm->taken && warm->header.kind == FRAME_INPUT) return on_input(warm);
   return WARM_GONE;
 }

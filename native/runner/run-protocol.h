@@ -62,6 +62,7 @@ enum warm_event {
   WARM_PLAN,   /* the plan of a cold run: warm_take_plan */
   WARM_RUN,    /* a command has come: warm_command, warm_streams, then warm_accept */
   WARM_SIGNAL, /* the client got a signal: warm_signal */
+  WARM_STOP,   /* the run is to end by this signal: warm_signal */
   WARM_GONE,   /* no client will use this sandbox, or the one that did is gone */
 };
 

@@ -93,6 +93,7 @@ struct run {
 
   int stopping;
   uint64_t stopped_ns; /* CLOCK_MONOTONIC: when it began to */
+  uint64_t early_signals; /* for the command, from before its start: bit N-1 = signal N */
   int asked_to_kill; /* init, where nothing ends with it */
   uint64_t kill_at; /* CLOCK_MONOTONIC; 0 = not yet */
   struct outcome outcome;
@@ -177,6 +178,7 @@ void run_on_entry(struct run *run);
 void run_kill(struct run *run);
 /* Asks everything inside to end, and kills it after `grace_ms`; the first cause is the run's. */
 void run_stop(struct run *run, enum cause cause, unsigned grace_ms);
+void run_cancel(struct run *run, int signal);
 void run_on_signal(struct run *run, int signal);
 /* From here on the command's time counts. */
 void run_on_started(struct run *run, uint64_t at_ns);

@@ -1,6 +1,7 @@
 /* The stager (sandbox/root-fs.h) is cloned into the cgroup, with the launch file and the command in sealed memory. */
 #include "runner/run.h"
 
+#include "lib/passed-signals.h"
 #include "lib/sealed-memory.h"
 #include "sandbox/idmap.h"
 #include "sandbox/network.h"
@@ -79,12 +80,13 @@ static void limit_processors(struct run *run) {
 }
 
 static _Noreturn void become_stager(struct run *run, struct stage *stage) {
-  sigset_t none;
+  sigset_t passed; /* blocked up to init; the command's process unblocks all */
   struct sigaction standard = {.sa_handler = SIG_DFL};
-  sigemptyset(&none);
+  sigemptyset(&passed);
+  add_passed_signals(&passed);
   sigaction(SIGPIPE, &standard, NULL);
   sigaction(SIGXFSZ, &standard, NULL);
-  sigprocmask(SIG_SETMASK, &none, NULL);
+  sigprocmask(SIG_SETMASK, &passed, NULL);
   limit_processors(run);
   stage_and_exec(stage);
 }

@@ -178,6 +178,7 @@ void run_relay(struct run *run, const struct pollfd *watched) {
   switch (next_event(run, watched)) {
     case WARM_RUN: return run->stopping ? warm_refuse(&run->warm) : run_warm(run);
     case WARM_SIGNAL: return run_on_signal(run, warm_signal(&run->warm));
+    case WARM_STOP: return run_cancel(run, warm_signal(&run->warm));
     case WARM_GONE: return run->status_sent ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
     case WARM_PLAN: /* only before a command, where run_await_plan takes it */
     case WARM_NOTHING: return;

@@ -2,6 +2,7 @@
 #include "runner/run.h"
 
 #include "lib/children.h"
+#include "lib/passed-signals.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -96,8 +97,21 @@ static void on_staged(struct run *run, const struct report *report, const int *f
   if (!run->warm_directory) run_start_sweeper(run); /* that of a warm run comes with its command */
 }
 
+/* One that comes before the command waits for it: the stager, which is there until then, takes no requests. */
+static void pass_on(struct run *run, int signal) {
+  if (!run->outcome.started_ns) run->early_signals |= 1ull << (signal - 1);
+  else if (!run->stopping) send_request(run, signal, 0);
+}
+
+static void pass_early_signals(struct run *run) {
+  for (int signal = 1; signal < _NSIG; signal++)
+    if (run->early_signals >> (signal - 1) & 1) pass_on(run, signal);
+  run->early_signals = 0;
+}
+
 void run_on_started(struct run *run, uint64_t at_ns) {
   run->outcome.started_ns = at_ns;
+  pass_early_signals(run);
   begin_limits(run);
   run_limit_layer(run);
 }
@@ -189,11 +203,16 @@ static void read_errors(struct run *run) {
   run->errors = -1;
 }
 
+void run_cancel(struct run *run, int signal) {
+  if (!run->stopping && !is_decided(run)) run->outcome.cancelled_by = signal;
+  run_stop(run, CAUSE_CANCELLED, GRACE_CANCEL_MS);
+}
+
 void run_on_signal(struct run *run, int signal) {
   if (signal == SIGCHLD) return;
   if (signal == SIGWINCH) return terminal_resize(&run->terminal);
-  if (!run->stopping && !is_decided(run)) run->outcome.cancelled_by = signal;
-  run_stop(run, CAUSE_CANCELLED, GRACE_CANCEL_MS);
+  if (is_passed_signal(signal)) return pass_on(run, signal);
+  run_cancel(run, signal);
 }
 
 static void read_signals(struct run *run) {

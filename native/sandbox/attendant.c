@@ -134,8 +134,8 @@ static int obey(int session, pid_t child, uint64_t *kill_at) {
   ssize_t got = recv(session, &request, sizeof request, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 1;
   if (got != sizeof request) return 0;
-  kill(-child, request.signal);
-  if (!*kill_at) *kill_at = now_ns() + GRACE_NS;
+  kill(request.everyone ? -child : child, request.signal);
+  if (request.everyone && !*kill_at) *kill_at = now_ns() + GRACE_NS;
   return 1;
 }
 

@@ -461,7 +461,7 @@ static void obey(const struct launchfile *file, pid_t child) {
   ssize_t got = message_receive(INIT_CONTROL, &request, sizeof request, 0, fds, &count);
   if (got != sizeof request) leave(); /* launch is gone */
   if (request.enter) enter(file, &request, fds, count);
-  else kill(request.everyone ? -1 : -child, request.signal);
+  else kill(request.everyone ? -1 : child, request.signal);
   for (int i = 0; i < count; i++) close(fds[i]);
 }
 

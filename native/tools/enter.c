@@ -11,6 +11,7 @@
 #include "lib/entry-socket.h"
 #include "lib/fd-message.h"
 #include "lib/init-protocol.h"
+#include "lib/passed-signals.h"
 #include "lib/report-failure.h"
 #include "lib/run-record.h"
 #include "lib/sealed-memory.h"
@@ -98,9 +99,13 @@ static void read_report(struct entered *entered) {
 static void read_signals(struct entered *entered) {
   struct signalfd_siginfo info;
   while (read(entered->signals, &info, sizeof info) == sizeof info) {
-    struct request request = {.signal = (int)info.ssi_signo};
-    if (request.signal == SIGWINCH) terminal_resize(&entered->terminal);
-    else entered->cancelled_by = request.signal, (void)!send(entered->session, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
+    struct request request = {.signal = (int)info.ssi_signo, .everyone = !is_passed_signal((int)info.ssi_signo)};
+    if (request.signal == SIGWINCH) {
+      terminal_resize(&entered->terminal);
+      continue;
+    }
+    if (request.everyone) entered->cancelled_by = request.signal;
+    (void)!send(entered->session, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 }
 
@@ -114,11 +119,12 @@ static void relay(struct entered *entered, int patience) {
 }
 
 static int take_signals(void) {
-  static const int taken[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
+  static const int taken[] = {SIGINT, SIGTERM, SIGQUIT, SIGWINCH};
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   sigset_t set;
   sigemptyset(&set);
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) sigaddset(&set, taken[i]);
+  add_passed_signals(&set);
   if (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigprocmask(SIG_SETMASK, &set, NULL) < 0) return -1;
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }

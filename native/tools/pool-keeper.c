@@ -16,6 +16,7 @@
  * however, those that are not in use end.
  */
 #include "lib/frames.h"
+#include "lib/passed-signals.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 #include "lib/run-record.h"
@@ -369,7 +370,9 @@ static int take_signals(void) {
   }
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   sigaction(SIGPIPE, &ignore, NULL);
-  sigprocmask(SIG_SETMASK, &set, NULL);
+  sigset_t held = set;
+  add_passed_signals(&held); /* none of them is for us */
+  sigprocmask(SIG_SETMASK, &held, NULL);
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

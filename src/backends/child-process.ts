@@ -12,6 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { SandboxError } from '../error.ts'
+import type { LentSignals } from '../os/passed-signals.ts'
 import { randomHex } from '../os/random-id.ts'
 import { HeadTail, type Listener, NO_CAPTURE } from './capture.ts'
 import { Delivery } from './delivery.ts'
@@ -27,6 +28,8 @@ export interface ChildStdio {
   readonly outputCap: number | null
   readonly onStdout?: Listener
   readonly onStderr?: Listener
+  /** The caller's, for the command. */
+  readonly signals?: LentSignals
 }
 
 export interface ChildInput {
@@ -42,6 +45,8 @@ export interface ChildInput {
   readonly onStart?: (pid: number) => void
   /** Ends it; the child itself is killed when it is still there `STOP_GRACE_MS` later. */
   readonly stop: (child: Stoppable) => Promise<void>
+  /** How a signal for the command reaches it; by default the child gets it. */
+  readonly pass?: (signal: NodeJS.Signals) => void
 }
 
 export interface ChildEnd {
@@ -76,7 +81,7 @@ export async function runChild(input: ChildInput): Promise<ChildEnd> {
   const stderr = collect(child.stderr, stdio.outputCap, stdio.onStderr)
   const status = collect(statusPipe(child, launch.descriptors), null)
   feed(child, stdio.stdin)
-  const stopper = armStopper(child, input)
+  const stopper = armStopper(child, { ...input, signals: stdio.signals })
   const end = await endOf(child)
   await drain([stdout, stderr, status], stopper)
   stopper.disarm()
@@ -255,7 +260,9 @@ export interface Stopper {
   readonly why: () => Pick<ChildEnd, 'cause' | 'cancelledBy'>
 }
 
-export type StopInput = Pick<ChildInput, 'deadlineMs' | 'extensionMs' | 'signal' | 'stop'>
+export interface StopInput extends Pick<ChildInput, 'deadlineMs' | 'extensionMs' | 'signal' | 'stop' | 'pass'> {
+  readonly signals: LentSignals | undefined
+}
 
 /** What can be ended: a child, or what stands for one. */
 export interface Stoppable extends Pick<ChildProcess, 'exitCode' | 'signalCode'> {
@@ -263,7 +270,8 @@ export interface Stoppable extends Pick<ChildProcess, 'exitCode' | 'signalCode'>
 }
 
 /** Asks for the end once, for whichever reason comes first. */
-export function armStopper(child: Stoppable, { deadlineMs, extensionMs, signal, stop }: StopInput): Stopper {
+export function armStopper(child: Stoppable, input: StopInput): Stopper {
+  const { deadlineMs, extensionMs, signal, stop, signals, pass = (name) => child.kill(name) } = input
   const state: { why: Pick<ChildEnd, 'cause' | 'cancelledBy'>; kill?: NodeJS.Timeout; deadline?: NodeJS.Timeout } = {
     why: { cause: 'exit' },
   }
@@ -293,9 +301,11 @@ export function armStopper(child: Stoppable, { deadlineMs, extensionMs, signal, 
   if (deadlineMs !== undefined) state.deadline = setTimeout(() => void expire(), deadlineMs)
   if (signal?.aborted === true) cancel()
   signal?.addEventListener('abort', cancel)
+  const giveBack = signals?.(pass)
   return {
     stopped,
     disarm: () => {
+      giveBack?.()
       clearTimeout(state.deadline)
       clearTimeout(state.kill)
       signal?.removeEventListener('abort', cancel)
@@ -310,7 +320,7 @@ export function reasonWord(reason: unknown): { readonly cancelledBy?: string } {
   return reason instanceof Error && reason.name !== 'AbortError' ? { cancelledBy: String(reason) } : {}
 }
 
-const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGHUP'] as const
 
 /** What a run gets when it is aborted for this reason. */
 export function signalOf(reason: unknown): NodeJS.Signals {

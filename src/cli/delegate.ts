@@ -8,12 +8,13 @@ import { spawn } from 'node:child_process'
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { constants as system } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
+import { PASSED_SIGNALS, releaseSignals } from '../os/passed-signals.ts'
 
 const NAME = 'llm-do'
 /** Canonical paths of ours that have forwarded already, so that two installations do not forward to each other endlessly. */
 const PASSED_BY = 'LLM_DO_FORWARDED_BY'
 
-const FORWARDED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const
+const FORWARDED_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT', ...PASSED_SIGNALS] as const
 
 /** `device:inode`, by which a link or a copy of a directory entry is known as the same file. */
 function identity(path: string): string | undefined {
@@ -72,6 +73,7 @@ export function findNext(script: string, { env, path }: Search): Next | undefine
 
 /** Ends us the way it ended: by the same signal where that is possible, so that a shell sees no difference. */
 function endLike(signal: NodeJS.Signals): number {
+  releaseSignals()
   process.kill(process.pid, signal)
   return 128 + system.signals[signal]
 }

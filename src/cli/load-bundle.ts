@@ -8,6 +8,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Script } from 'node:vm'
+import { holdSignals } from '../os/passed-signals.ts'
 
 /** Name of the program in this directory. It contains a checksum of the text, so a compiled form cannot belong to another text. */
 declare const PROGRAM: string
@@ -46,4 +47,5 @@ function compiled(file: string): { readonly cachedData?: Buffer } {
   }
 }
 
+holdSignals()
 own(PROGRAM)

@@ -103,7 +103,7 @@ interface Cancelling {
 /** Before the command is taken there is nothing to end: the answer to that question comes first. */
 function canceller(run: FramedRun, { signal, cut }: Cancelling) {
   const state: { cutOff?: NodeJS.Timeout } = {}
-  const reportGone = (): void => run.signal(signalOf(signal?.reason))
+  const reportGone = (): void => run.stop(signalOf(signal?.reason))
   run.whenTaken(() => {
     if (signal?.aborted === true) reportGone()
   })

@@ -18,6 +18,7 @@ import { nextToObserve } from '../plan/choose-backend.ts'
 import { commandEnvironment } from '../plan/environment.ts'
 import type { BackendOffer } from '../plan/offers.ts'
 import { warnOfOpenSockets, zonesWithOpenSockets } from '../plan/open-sockets.ts'
+import type { LentSignals } from '../os/passed-signals.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { Request } from '../plan/request.ts'
 import { resolvePlan } from '../plan/resolve-plan.ts'
@@ -94,8 +95,10 @@ export interface ExecOptions {
   readonly cowContinue?: string
   /** The sandbox serves other commands of this user's while its own one runs, see src/run/named-sandboxes.ts. Of backends with launch files. */
   readonly serve?: ServeOptions
-  /** Ends the run; the reasons SIGINT, SIGTERM and SIGHUP are passed on to the command, any other is SIGTERM to it. */
+  /** Ends the run; the reasons SIGINT, SIGTERM, SIGQUIT and SIGHUP are passed on to the command, any other is SIGTERM to it. */
   readonly signal?: AbortSignal
+  /** Signals for the command, which do not end the run. */
+  readonly signals?: LentSignals
 }
 
 export interface ServeOptions {

@@ -131,6 +131,7 @@ function stdioOf(prepared: Prepared): ChildStdio {
     mode: options.mode ?? 'capture',
     stdin: inputOf(options.stdin ?? 'ignore'),
     outputCap: outputCapOf(prepared),
+    ...(options.signals === undefined ? {} : { signals: options.signals }),
     ...(options.onStdout === undefined ? {} : { onStdout: options.onStdout }),
     ...(options.onStderr === undefined ? {} : { onStderr: options.onStderr }),
   }

@@ -17,6 +17,7 @@ import { randomBytes } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { HostPort, TerminatorLine, TerminatorSetup } from '../network/termination.ts'
+import { holdSignals } from '../os/passed-signals.ts'
 import { newAuthority, type Validity } from './certificates.ts'
 import { Connections } from './connections.ts'
 
@@ -59,6 +60,7 @@ function serve(setup: TerminatorSetup): Connections {
 }
 
 function main(): void {
+  holdSignals()
   leaveRoot()
   const state: { connections?: Connections; isOver?: true } = {}
   const end = (): void => {

@@ -13,7 +13,7 @@ import { type ChildEnd, runChild } from '../child-process.ts'
 import type { Launch } from '../launch.ts'
 import type { Outcome, SetupFailure } from '../outcome.ts'
 import { buildCreate, containerName, imageOf, noRestrictedNetwork, reporterOf } from './build.ts'
-import { inspectContainer, removeContainer } from './client.ts'
+import { inspectContainer, removeContainer, runClient } from './client.ts'
 import type { DockerRunInputs } from './command-environment.ts'
 import {
   type Container,
@@ -131,6 +131,7 @@ function attach({ plan, run, stdio, signal }: DockerRun, { docker, name }: Conta
     deadlineMs: plan.limits.timeoutMs,
     extensionMs: () => startDelayMs({ docker, name, limitMs: plan.limits.timeoutMs ?? 0 }),
     stop: () => killContainer({ docker, name }),
+    pass: (signalName) => void runClient(docker, ['kill', '--signal', signalName, name]),
   })
 }
 

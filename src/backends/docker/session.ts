@@ -91,6 +91,8 @@ async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
     signal,
     deadlineMs: plan.limits.timeoutMs,
     stop: () => killContainer(session),
+    // docker sends none to what is executed in a container.
+    pass: () => undefined,
   })
   const initReport = hasInit ? await session.socket?.report() : undefined
   const after = await inspectContainer(session.docker, session.name)

@@ -83,7 +83,8 @@ async function runChild(input: LaunchProcess, mode: StreamMode): Promise<LaunchE
   ] as const
   feed(child, stdio.stdin)
   run.begin(framesOf(launch), { withInput: stdin !== undefined })
-  const stopper = armStopper(child, { signal: input.signal, stop: input.stop })
+  const stop = () => input.stop(endable(child, run))
+  const stopper = armStopper(child, { signal: input.signal, stop, signals: stdio.signals })
   void stopper.stopped.then(() => run.release())
   const gone = ended.then(() => {
     run.readOn()
@@ -124,7 +125,7 @@ async function runForked(input: LaunchProcess, { line, mode }: Forked): Promise<
   const stdin = typeof stdio.stdin === 'string' ? NO_INPUT : stdio.stdin
   const run = new FramedRun(line, { ...stdio, stdin, deadlineMs, isTaken: false })
   run.begin([[FRAME.plan, planOf(launch, mode)], ...framesOf(launch)], { withInput: mode === 'all' })
-  const stopper = armStopper(stoppable(run, line), { signal: input.signal, stop: input.stop })
+  const stopper = armStopper(stoppable(run, line), { signal: input.signal, stop: input.stop, signals: undefined })
   void stopper.stopped.then(() => run.release())
   const { taken, isRefused, status, stdout, stderr } = await run.end()
   stopper.disarm()
@@ -142,11 +143,20 @@ function planOf({ descriptors }: NativeLaunch, mode: StreamMode): Uint8Array {
   return Buffer.concat([Buffer.from(`${mode}\0`), file.carries === 'file' ? readFileSync(file.path) : file.bytes])
 }
 
+/** A launcher passes on a SIGHUP of its own, so it is told of one that ends the run. */
+function endable(child: ChildProcess, run: FramedRun): Stoppable {
+  const kill = (signal: NodeJS.Signals): void => {
+    if (signal === 'SIGHUP') run.stop(signal)
+    else child.kill(signal)
+  }
+  return { kill, exitCode: child.exitCode, signalCode: child.signalCode }
+}
+
 /** The end of the connection is the end of the run, at once. */
 function stoppable(run: FramedRun, { socket }: FramedLine): Stoppable {
   const kill = (signal: NodeJS.Signals): void => {
     if (signal === 'SIGKILL') socket.destroy()
-    else run.signal(signal)
+    else run.stop(signal)
   }
   return { kill, exitCode: null, signalCode: null }
 }

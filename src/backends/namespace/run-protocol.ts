@@ -134,10 +134,11 @@ export class FramedRun {
     this.write(writeFrame(kind, bytes))
   }
 
-  signal(name: NodeJS.Signals): void {
+  /** The run ends by it. */
+  stop(name: NodeJS.Signals): void {
     const number = Buffer.alloc(4)
     number.writeInt32LE(constants.signals[name])
-    this.send(FRAME.signal, number)
+    this.send(FRAME.stop, number)
   }
 
   /** These frames and the first piece of stdin, in one write: each wakes the other side. */

@@ -9,6 +9,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
+import { NODE_WITHOUT_DEBUGGER } from '../../contract.ts'
 import { SandboxError } from '../../error.ts'
 import type { TerminatedHost, TerminatorLine, TerminatorSetup } from '../../network/termination.ts'
 import { packageRoot } from '../../os/native-programs.ts'
@@ -76,7 +77,7 @@ const CHANNEL_FD = 3
 
 function spawnTerminator(): ChildProcess {
   const program = join(packageRoot(), 'dist/terminator.cjs')
-  const child = spawn(process.execPath, [`--max-old-space-size=${HEAP_MIB}`, program], {
+  const child = spawn(process.execPath, [NODE_WITHOUT_DEBUGGER, `--max-old-space-size=${HEAP_MIB}`, program], {
     // By these node takes descriptors from its parent (child_process of node's documents); nothing of the caller's environment.
     env: { NODE_CHANNEL_FD: String(CHANNEL_FD), NODE_CHANNEL_SERIALIZATION_MODE: 'json' },
     cwd: '/',

@@ -4,6 +4,7 @@
  * There is no network, no other process and no system call to reach; the module can name only what program.ts lets through.
  */
 import { posix } from 'node:path'
+import { NODE_WITHOUT_DEBUGGER } from '../../contract.ts'
 import { SandboxError } from '../../error.ts'
 import type { Plan, PlannedZone, SystemEntry } from '../../plan/plan.ts'
 import type { Launch, NativeLaunch } from '../launch.ts'
@@ -140,6 +141,7 @@ function buildBare(plan: Plan, run: WasmRunInputs): Launch {
 
 function nodeWords(plan: Plan, permission: readonly string[], module: string): readonly string[] {
   return [
+    NODE_WITHOUT_DEBUGGER,
     '--no-warnings',
     // No compiler or collector in the background: the command has one thread, so one processor is all it can use.
     '--single-threaded',

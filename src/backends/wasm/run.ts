@@ -26,7 +26,9 @@ export interface WasmRun {
 }
 
 /** @throws SandboxError when the module cannot be loaded, or node cannot be started */
-export async function superviseWasm(input: WasmRun): Promise<Outcome> {
+export async function superviseWasm({ stdio: { signals: _, ...stdio }, ...rest }: WasmRun): Promise<Outcome> {
+  // A module takes no signals; those of the node around it mean its end (END_SIGNALS).
+  const input = { ...rest, stdio }
   const { plan, run } = input
   const launch = buildWasm(plan, run)
   const program = run.command[0] ?? ''

@@ -14,7 +14,7 @@ import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 import { usageError } from '../usage-error.ts'
 import { type DemoServer, withDemoServer } from './demo-server.ts'
 
-const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
+const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
 
 /** The classic container task: workspace writable, 512m, 2 cpus, 30 s. */
 const STANDARD_PROFILE = 'task'

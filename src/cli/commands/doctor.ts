@@ -53,7 +53,7 @@ async function tryContract({ named, asJson, env }: Contract): Promise<number> {
   if (missing !== undefined)
     throw new SandboxError('NO_BACKEND', `engine ${missing} cannot be used here`, { hint: 'llm-do doctor' })
   const stopped = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stopped.abort())
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => stopped.abort())
   const results = await selfTest({
     signal: stopped.signal,
     env,

@@ -8,6 +8,7 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { SandboxError } from '../../error.ts'
 import { checkNativeProgram, nativeDirectory } from '../../os/native-programs.ts'
+import { PASSED_SIGNALS } from '../../os/passed-signals.ts'
 import { directoryOfNamed, findNamed, stateOf } from '../../run/named-sandboxes.ts'
 import type { Call } from '../call.ts'
 import { type CommandLine, commandOf } from '../exec-arguments.ts'
@@ -16,8 +17,8 @@ import { usageError } from '../usage-error.ts'
 /** Everything else was decided when the sandbox was started. */
 const TAKEN = ['in', 'tty']
 
-/** Passed on to the command, which they end. */
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
+/** Passed on to bin/enter, which knows which of them end the command. */
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT', ...PASSED_SIGNALS] as const
 
 export async function enter(name: string, { env, bytes }: Call, line: CommandLine): Promise<number> {
   const command = commandOf(line)

@@ -9,6 +9,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { SandboxError } from '../../error.ts'
 import { hasBash } from '../../host/program.ts'
 import { areVariables, divisionOf, type Invocation, invocationOf } from '../../launch-cache/cache-key.ts'
+import { type LentSignals, lendSignals } from '../../os/passed-signals.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { environmentLayers } from '../../policy/environment.ts'
 import type { PolicyLayer } from '../../policy/layer.ts'
@@ -185,31 +186,33 @@ async function textOfPlan(prepared: Prepared): Promise<string> {
 const withLineEnd = (text: string) => (text.endsWith('\n') ? text : `${text}\n`)
 
 /** Signals that ask us to stop. The run is ended by our own hand, so that nothing of it is left. */
-const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT'] as const
 
 export async function untilSignal<T>(
-  run: (signal: AbortSignal, stop: (signal: NodeJS.Signals) => void) => Promise<T>,
+  run: (signal: AbortSignal, caller: { stop: (signal: NodeJS.Signals) => void; signals: LentSignals }) => Promise<T>,
 ): Promise<T> {
   const controller = new AbortController()
   const stop = (signal: NodeJS.Signals) => controller.abort(signal)
+  const { signals, end } = lendSignals(stop)
   for (const signal of STOP_SIGNALS) process.on(signal, stop)
   try {
-    return await run(controller.signal, stop)
+    return await run(controller.signal, { stop, signals })
   } finally {
+    end()
     for (const signal of STOP_SIGNALS) process.off(signal, stop)
   }
 }
 
 async function runUntilSignal(options: ExecOptions): Promise<Result> {
   const { exec: execute } = await import('../../run/exec.ts')
-  return await untilSignal(async (signal, stop) => {
+  return await untilSignal(async (signal, { stop, signals }) => {
     let watch: NodeJS.Timeout | undefined
     const onPlanned = async (plan: Plan) => {
       if (plan.dieWithParent && options.parent !== undefined) watch ??= watchParent(options.parent, stop)
       await options.onPlanned?.(plan)
     }
     try {
-      return await execute({ ...options, signal, onPlanned })
+      return await execute({ ...options, signal, signals, onPlanned })
     } finally {
       clearInterval(watch)
     }

@@ -50,12 +50,13 @@ export async function learn(call: Call): Promise<number> {
       `llm-do learn without --${refused}`,
     )
   const { apply: _, ...rest } = options
-  const learned = await untilSignal((signal) =>
+  const learned = await untilSignal((signal, { signals }) =>
     learnProfile({
       ...rest,
       cwd: options.cwd ?? '/',
       env: call.env,
       signal,
+      signals,
       tell: (line) => void writeStderr([`llm-do: ${neutralise(line)}`]),
     }),
   )
