@@ -76,6 +76,7 @@ static int was_out_of_memory(const struct outcome *outcome) {
 void run_conclude(struct run *run) {
   struct outcome *outcome = &run->outcome;
   if (run->status_sent) return;
+  stream_files_finish(&run->files);
   run_sweep(run);
   run_settle_layer(run);
   net_helper_finish(&run->net);

@@ -86,6 +86,7 @@ void run_begin(struct run *run) {
   run->guard = (struct guard)GUARD_NONE;
   run->net = (struct net_helper)NET_HELPER_NONE;
   run->observer = (struct observer)OBSERVER_NONE;
+  run->files = (struct stream_files)STREAM_FILES_NONE;
   for (int i = 0; i < 3; i++) run->stdio[i] = i;
   run->outcome = (struct outcome){
       .wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1};
@@ -104,6 +105,14 @@ static void check_streams(struct run *run) {
     if (stream_check(run->stdio[i]) < 0) run_refuse(run, "launch: stream", stream_name(i));
 }
 
+/* Of a terminal the command has no other streams. Those of a warm run come with its command. */
+static void replace_files(struct run *run) {
+  struct entry terminal;
+  int which;
+  if (run->warm_directory || (launchfile_find(&run->file, V_TERMINAL, &terminal) && strcmp(terminal.word[0], "on") == 0)) return;
+  if (stream_files_replace(&run->files, run->stdio, &which) < 0) run_refuse(run, "launch: carry stream", stream_name(which));
+}
+
 _Noreturn void run_carry_out(struct run *run) {
   if (!run->warm_directory) check_streams(run); /* those of a warm run come with its command */
   require_walls(run);
@@ -115,6 +124,7 @@ _Noreturn void run_carry_out(struct run *run) {
   run_write_record(run); /* before there is anything to be removed: a record may name too much, never too little */
   run_make_group(run);
   run_make_layer(run);
+  replace_files(run);
   run_start(run);
   run_guard(run);
   run_watch(run);

@@ -25,6 +25,7 @@
 #include "lib/fd-message.h"
 #include "lib/run-record.h"
 #include "lib/status.h"
+#include "runner/stream-files.h"
 #include "runner/streams.h"
 #include "runner/sweeper.h"
 #include "runner/terminal.h"
@@ -75,6 +76,7 @@ struct run {
   int parent; /* pidfd of what started the client, in whose process we are; -1 without */
 
   struct streams streams; /* the caller's, as they were */
+  struct stream_files files;
   mode_t umask;           /* the caller's, for a command that comes from it */
   struct terminal terminal;
   struct warm warm;

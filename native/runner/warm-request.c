@@ -65,9 +65,13 @@ static char **words_of(char *block, size_t size) {
 }
 
 /* bin/llm-do has checked before it came here; this is for any other client. */
-static int check_streams(struct run *run, const int *streams) {
+static int take_streams(struct run *run, int *streams) {
+  int which = 0, given[] = {streams[0], streams[1], streams[2]};
   for (int i = 0; i < 3; i++)
     if (stream_check(streams[i]) < 0) return run_record_failure(run, errno, "launch: stream", stream_name(i)), -1;
+  if (stream_files_replace(&run->files, streams, &which) < 0) return run_record_failure(run, errno, "launch: carry stream", stream_name(which)), -1;
+  for (int i = 0; i < 3; i++)
+    if (streams[i] != given[i]) close(given[i]);
   return 0;
 }
 
@@ -81,7 +85,7 @@ static int hand_over(struct run *run, const char *block, size_t size) {
   if (handover.is_long) fds[count++] = run_sealed(run, block, size, "command"), size = 0;
   if (handover.has_gate) fds[count++] = gate;
   memcpy(handover.block, block, size);
-  if (done == 0) done = check_streams(run, fds);
+  if (done == 0) done = take_streams(run, fds);
   if (done == 0) done = message_send(run->waiting, &handover, offsetof(struct handover, block) + size, fds, count);
   if (done < 0) run_record_failure(run, errno, "launch: hand over", "");
   for (int i = 0; i < count; i++)
@@ -250,7 +254,7 @@ void run_await_command(struct run *run) {
 
 /* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
 void run_send_status_early(struct run *run) {
-  if (!run_has_client(run) || run->status_sent || !run->outcome.ended_ns || !warm_is_drained(&run->warm) || terminal_is_pending(&run->terminal)) return;
+  if (!run_has_client(run) || run->status_sent || !run->outcome.ended_ns || !warm_is_drained(&run->warm) || terminal_is_pending(&run->terminal) || stream_files_are_busy(&run->files)) return;
   run_sweep(run); /* before the client's next step, which may be to make what was protected */
   run_conclude(run);
   send_status(run);

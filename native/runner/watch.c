@@ -1,5 +1,6 @@
 /* From the start of the stager until nothing is left: what comes first, and what follows from it. */
 #include "runner/run.h"
+#include "runner/stream-check.h"
 
 #include "lib/children.h"
 #include "lib/passed-signals.h"
@@ -17,10 +18,17 @@
 #define TICK_MS 25
 /* For the reader of a terminal, after a run that was stopped. */
 #define REST_MS 100
+/* For the rest of what a command has printed to a file, after a run that was stopped: at most a pipe is left. */
+#define RELAY_MS 1000
+
+/* A relay ends with the last writer of its pipe, unless the file makes it wait. */
+static int is_carrying(const struct run *run, pid_t child) {
+  return stream_files_is_relay(&run->files, child) && !(run->engine_gone && now_ns() > run->stopped_ns + RELAY_MS * MS);
+}
 
 static void kill_child(pid_t child, const void *context) {
   const struct run *run = context;
-  if (child != run->sweeper && child != run->net.pid && child != run->observer.pid) kill(child, SIGKILL);
+  if (child != run->sweeper && child != run->net.pid && child != run->observer.pid && !is_carrying(run, child)) kill(child, SIGKILL);
 }
 
 static void send_request(struct run *run, int signal, int everyone) {
@@ -297,15 +305,24 @@ static void on_net_helper_end(struct run *run) {
   run_kill(run);
 }
 
+/* The command's output is not where its caller wants it, so nothing that it reports is worth anything. */
+static void on_carried(struct run *run, int stream, int error) {
+  if (!error || run->stopping) return;
+  run_record_failure(run, error, "launch: carry stream", stream_name(stream));
+  run_kill(run);
+}
+
 /* Returns 1 once the last child has been reaped. */
 static int all_gone(struct run *run) {
   for (;;) {
-    int status;
+    int status, error;
     if (run->engine_gone) net_helper_finish(&run->net);
     pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid < 0 && errno == ECHILD) return 1;
     if (pid <= 0) return 0;
     if (pid == run->net.pid) on_net_helper_end(run);
+    int carried = stream_files_on_end(&run->files, pid, status, &error);
+    if (carried >= 0) on_carried(run, carried, error);
     if (pid == run->engine) run->engine_gone = 1; /* for what is read now; a report may name another one */
     read_pending_reports(run); /* on a busy machine the whole run is over before we look for the first time */
     if (pid == run->stager && pid != run->engine) run_narrow_group(run); /* it has named init before it went */

@@ -15,6 +15,8 @@
 #include "lib/report-failure.h"
 #include "lib/run-record.h"
 #include "lib/sealed-memory.h"
+#include "runner/stream-check.h"
+#include "runner/stream-files.h"
 #include "runner/streams.h"
 #include "runner/terminal.h"
 
@@ -52,13 +54,13 @@ static int command_block(int count, char **words) {
 }
 
 /* Returns our end of the socket to the attendant, or -1 with errno. */
-static int ask(int directory, int block, int how) {
+static int ask(int directory, int block, int how, const int *streams) {
   int ends[2], door = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   struct sockaddr_un address = entry_address(directory);
   if (door < 0 || connect(door, (struct sockaddr *)&address, sizeof address) < 0) return -1;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return -1;
   struct request request = {.enter = how};
-  int sent = message_send(door, &request, sizeof request, (int[ENTER_DESCRIPTORS]){0, 1, 2, block, ends[1]}, ENTER_DESCRIPTORS);
+  int sent = message_send(door, &request, sizeof request, (int[ENTER_DESCRIPTORS]){streams[0], streams[1], streams[2], block, ends[1]}, ENTER_DESCRIPTORS);
   close(ends[1]), close(block), close(door);
   return sent < 0 ? -1 : ends[0];
 }
@@ -70,6 +72,7 @@ struct entered {
   int status; /* -1 until it is known */
   int cancelled_by;
   struct terminal terminal;
+  struct stream_files files;
   struct report failure; /* of a command that was not executed; kind 0 = there is none */
 };
 
@@ -140,6 +143,18 @@ static int explain(const struct entered *entered) {
 /* Milliseconds for what the reader of a terminal has not taken yet. */
 #define REST_MS 100
 
+/* Returns 0, or an exit status where what the command printed did not reach its file. */
+static int finish_files(struct stream_files *files) {
+  int status, error = 0, failed = 0;
+  stream_files_stop(files);
+  stream_files_finish(files);
+  while (stream_files_are_busy(files)) {
+    int which = stream_files_on_end(files, waitpid(-1, &status, 0), status, &error);
+    if (which >= 0 && error) failed = complain(EXIT_KILLED, stream_name(which), strerror(error));
+  }
+  return failed;
+}
+
 static int until_end(struct entered *entered) {
   static struct streams streams;
   streams_note(&streams);
@@ -147,7 +162,8 @@ static int until_end(struct entered *entered) {
   for (uint64_t end = now_ns() + REST_MS * 1000000ull; terminal_is_pending(&entered->terminal) && now_ns() < end;) relay(entered, 1);
   terminal_finish(&entered->terminal);
   streams_restore(&streams);
-  return explain(entered);
+  int failed = finish_files(&entered->files);
+  return failed ? failed : explain(entered);
 }
 
 int main(int argc, char **argv) {
@@ -159,7 +175,12 @@ int main(int argc, char **argv) {
   entered.signals = take_signals();
   int directory = records_open(argv[1]), block = command_block(argc - 5, argv + 5);
   if (entered.signals < 0 || directory < 0 || block < 0) return complain(EXIT_SETUP, "enter", strerror(errno));
-  entered.session = ask(directory, block, strcmp(argv[3], "terminal") == 0 ? ENTER_TERMINAL : ENTER_PLAIN);
+  int how = strcmp(argv[3], "terminal") == 0 ? ENTER_TERMINAL : ENTER_PLAIN, streams[] = {0, 1, 2}, which = 0;
+  entered.files = (struct stream_files)STREAM_FILES_NONE;
+  if (how == ENTER_PLAIN && stream_files_replace(&entered.files, streams, &which) < 0) return complain(EXIT_SETUP, stream_name(which), strerror(errno));
+  entered.session = ask(directory, block, how, streams);
+  for (int i = 0; i < 3; i++)
+    if (streams[i] > 2) close(streams[i]);
   if (entered.session < 0) return complain(EXIT_SETUP, "the sandbox cannot be entered", strerror(errno));
   return until_end(&entered);
 }

@@ -315,6 +315,12 @@ function hostPathOf(path: string, zones: FailureContext['zones'] = []): string {
 
 /** The command had begun, and its end is not known. Nothing here may sound as if it can simply be run again. */
 export function explainLost({ step, path, errno, detail }: SetupFailure): Explained {
+  if (step === 'launch: carry stream')
+    return {
+      code: 'BACKEND_FAILED',
+      message: `${path}: the file that it leads to fails (${errno}): a part of what went through it is lost, and the command was stopped`,
+      hint: 'make room on its file system, or raise the file size limit (ulimit -f)',
+    }
   const what = [step, path, errno, detail].filter((part) => part !== '').join(': ')
   // Launch would have reported what it set aside at the end; native/runner/sweeper.c, which did it instead, reports nothing.
   const swept =

@@ -1,0 +1,173 @@
+/** A standard stream that is a file gives a command no more than its bytes: nothing else of the file can be read, changed or held. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { chmodSync, chownSync, closeSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { backgroundOf } from '../run/background.ts'
+import { cliWords, environmentOf } from '../support/cli.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+import { until } from '../support/processes.ts'
+import { becoming, callers, PLAIN_ID, type User } from '../support/users.ts'
+
+/** Everything that a descriptor, or the file that it names, can be asked for; each on its own. Then it waits, with what it holds. */
+const ATTACK = `
+import fcntl, os, sys
+fd = int(sys.argv[1]); path = '/proc/self/fd/%d' % fd
+def read_again(): 
+    got = os.pread(os.open(path, os.O_RDWR), 6, 0)
+    if got == b'SECRET': os.write(2, b'read again\\n')
+def write_again(): os.pwrite(os.open(path, os.O_RDWR), b'HACKED', 0)
+def empty(): os.close(os.open(path, os.O_WRONLY | os.O_TRUNC))
+def overwrite():
+    fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+    os.pwrite(fd, b'HACKED', 0)
+def cut(): os.ftruncate(fd, 1)
+def mode(): os.fchmod(fd, 0o777)
+def times(): os.utime(fd, (1, 1))
+def attribute(): os.setxattr(fd, 'user.hacked', b'1')
+def lock(): fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+for attempt in (lock, read_again, write_again, overwrite, cut, empty, mode, times, attribute):
+    try: attempt()
+    except OSError: pass
+os.write(2, b'done\\n')
+import time; time.sleep(60)
+`
+
+const CONTENT = `SECRET ${'x'.repeat(100)}\n`
+
+async function fileOf(as: User) {
+  const directory = await temporaryDirectory({ owner: as, mode: 0o755 })
+  const path = join(directory, 'file')
+  writeFileSync(path, CONTENT, { mode: 0o640 })
+  if (as === 'plain' && process.getuid?.() === 0) chownSync(path, PLAIN_ID, PLAIN_ID)
+  return { directory, path, home: await temporaryDirectory({ owner: as, mode: 0o755 }) }
+}
+
+const begin = (
+  words: readonly string[],
+  as: User,
+  { directory, home }: { readonly directory: string; readonly home: string },
+  stdio: readonly (number | 'pipe' | 'ignore')[],
+): ChildProcess => {
+  const [file = '', ...rest] = words
+  const child = spawn(file, rest, { cwd: directory, env: { ...environmentOf(as), HOME: home }, stdio: [...stdio] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return child
+}
+
+/** What was done to the file, in words. */
+async function attack(as: User, which: 'stdin' | 'stdout', words: (script: readonly string[]) => readonly string[]) {
+  const { directory, path, home } = await fileOf(as)
+  const before = statSync(path)
+  const fd = openSync(path, which === 'stdin' ? 'r' : 'a')
+  const script = ['python3', '-c', ATTACK, which === 'stdin' ? '0' : '1']
+  const child = begin(
+    words(script),
+    as,
+    { directory, home },
+    which === 'stdin' ? [fd, 'ignore', 'pipe'] : ['ignore', fd, 'pipe'],
+  )
+  const said: Buffer[] = []
+  child.stderr?.on('data', (bytes: Buffer) => said.push(bytes))
+  const text = () => Buffer.concat(said).toString()
+  await until('the attack', () => (text().includes('done') || child.exitCode !== null ? true : undefined))
+  const isHeld = (await execa('flock', ['-n', path, 'true'], { reject: false })).exitCode !== 0
+  const after = statSync(path)
+  const attributes = (await execa('getfattr', ['-m', '.', '--', path], { reject: false })).stdout
+  child.kill('SIGTERM')
+  closeSync(fd)
+  const done = {
+    'read again': which === 'stdout' && text().includes('read again'),
+    content: readFileSync(path, 'latin1') !== CONTENT,
+    mode: after.mode !== before.mode,
+    times: after.atimeMs === 1000,
+    attribute: attributes.includes('hacked'),
+    lock: isHeld,
+  }
+  expect(text()).toContain('done')
+  return Object.entries(done)
+    .filter(([, isDone]) => isDone)
+    .map(([name]) => name)
+}
+
+const EXEC = ['--timeout', '60s']
+
+describeWith('userns', 'a stream that is a file', () => {
+  describe.each(callers())('of %s', (as) => {
+    test('cannot be changed, held or read; a program without walls does all of it', async () => {
+      const bare = (script: readonly string[]) => [...becoming(as), ...script]
+      expect(await attack(as, 'stdin', bare)).toEqual(expect.arrayContaining(['content', 'mode', 'times', 'lock']))
+      expect(await attack(as, 'stdout', bare)).toEqual(
+        expect.arrayContaining(['read again', 'content', 'mode', 'times', 'lock']),
+      )
+      const cells = [
+        ['--engine', 'unshare'],
+        ['--engine', 'bwrap'],
+        ['--backend', 'no-namespaces', '--workdir', '/'],
+      ]
+      for (const options of cells)
+        for (const which of ['stdin', 'stdout'] as const) {
+          const words = (script: readonly string[]) => cliWords([...EXEC, ...options, '--', ...script], { as })
+          expect([options, which, await attack(as, which, words)]).toEqual([options, which, []])
+        }
+    })
+
+    test('nor by `exec --in`, nor by another process there', async () => {
+      const { start } = await backgroundOf(as)
+      const name = await start('--', 'sleep', '60')
+      const words = (script: readonly string[]) =>
+        cliWords(['exec', '--in', name, '--', ...script], { as, program: 'llm-do' })
+      for (const which of ['stdin', 'stdout'] as const) expect(await attack(as, which, words)).toEqual([])
+    })
+
+    test('is read from the position of its caller, and left where the command ended', async () => {
+      const { directory, path, home } = await fileOf(as)
+      writeFileSync(path, 'one\ntwo\nthree\nfour\n')
+      const call = cliWords([...EXEC, '--', 'head', '-n1'], { as })
+        .map((word) => `'${word}'`)
+        .join(' ')
+      const script = `(read a; ${call}; read b; echo $a $b) <'${path}'; (${call}; ${call}) <'${path}'`
+      const { stdout } = await execa('sh', ['-c', script], {
+        cwd: directory,
+        env: { ...environmentOf(as), HOME: home },
+        extendEnv: false,
+      })
+      expect(stdout).toBe('two\none three\none\ntwo')
+    })
+
+    test('gets everything in order, and is as long as the pipes of both streams; a long stdin is whole', async () => {
+      const { directory, path, home } = await fileOf(as)
+      const long = join(directory, 'long')
+      writeFileSync(long, 'x'.repeat(3_000_001))
+      chmodSync(long, 0o644)
+      const inner =
+        'cat | wc -c; i=0; while [ $i -lt 200 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done; echo again >/dev/stdout'
+      const call = cliWords([...EXEC, '--', 'sh', '-c', inner], { as })
+        .map((word) => `'${word}'`)
+        .join(' ')
+      await execa('sh', ['-c', `${call} <'${long}' >>'${path}' 2>&1`], {
+        cwd: directory,
+        env: { ...environmentOf(as), HOME: home },
+        extendEnv: false,
+      })
+      const lines = Array.from({ length: 200 }, (_, index) => `out ${index}\nerr ${index}\n`).join('')
+      expect(readFileSync(path, 'latin1')).toBe(`${CONTENT}3000001\n${lines}again\n`)
+    })
+
+    test('that takes no more makes the run fail, whatever the command says', async () => {
+      const { directory, path, home } = await fileOf(as)
+      const call = cliWords([...EXEC, '--', 'sh', '-c', 'head -c 8000000 /dev/zero; exit 0'], { as })
+        .map((word) => `'${word}'`)
+        .join(' ')
+      const script = `ulimit -f 8000; ${call} >'${path}'`
+      const env = { ...environmentOf(as), HOME: home }
+      const child = await execa('sh', ['-c', script], { cwd: directory, env, extendEnv: false, reject: false })
+      expect(child).toMatchObject({
+        exitCode: 137,
+        stderr: expect.stringContaining('stdout: the file that it leads to fails (EFBIG)'),
+      })
+    })
+  })
+})
