@@ -73,7 +73,7 @@ const VERBS_ALONE = ['ps', 'profiles']
 const onlyVerb = (verb) => ({
   name: 'only-verb',
   setup(bundle) {
-    bundle.onResolve({ filter: /^\.\/(commands\/.*|help|delegate)\.ts$/ }, ({ path, importer }) =>
+    bundle.onResolve({ filter: /^\.\/(commands\/.*|help)\.ts$/ }, ({ path, importer }) =>
       importer.endsWith('/src/cli/main.ts') && path !== `./commands/${verb}.ts` ? { path, external: true } : undefined,
     )
   },

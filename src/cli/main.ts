@@ -1,6 +1,6 @@
 /**
  * The entry of `llm-do` and `llm-do-exec`, which native/client/main.c or the script of scripts/commands.mjs start. If the first word names a
- * subcommand, its code is loaded; any other word is handed to the next `llm-do` on PATH.
+ * subcommand, its code is loaded. Any other word is refused and starts no program.
  *
  * Edge: the call, stdio, the exit status.
  */
@@ -8,7 +8,6 @@ import { SandboxError } from '../error.ts'
 import { errorLines } from '../report/text.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { type Call, readCall, wordsFrom } from './call.ts'
-import { hostEnvironment } from './current-directory.ts'
 import { leaveStreams, writeStderr, writeStdout } from './stdio.ts'
 import type { Subcommand } from './subcommand.ts'
 import { COMPLETE, DECLARED, SUPERVISE, type SubcommandName } from './subcommands.ts'
@@ -85,14 +84,6 @@ function unknownSubcommand(name: string): SandboxError {
   return usageError(`no command "${name}".${near}`, 'llm-do --help')
 }
 
-async function delegateOrRefuse(name: string, { text, env }: Call): Promise<number> {
-  if (name.startsWith('-')) throw unknownSubcommand(name)
-  const { findNext, forward } = await import('./delegate.ts')
-  const next = findNext(process.argv[1] ?? '', { env, path: hostEnvironment({ env })['PATH'] ?? '' })
-  if (next === undefined) throw unknownSubcommand(name)
-  return await forward(next, text)
-}
-
 /** `llm-do-exec WORDS` arrives as `exec WORDS`. */
 async function dispatch(call: Call): Promise<number> {
   const [first] = call.text
@@ -109,7 +100,7 @@ async function dispatch(call: Call): Promise<number> {
   if (first === COMPLETE) return await (await import('./commands/complete.ts')).complete(wordsFrom(call, 1))
   if (first === SUPERVISE) return await (await import('./commands/run.ts')).supervise(wordsFrom(call, 1))
   const subcommand = await subcommandNamed(first === '--version' || first === '-V' ? 'version' : first)
-  if (subcommand === undefined) return await delegateOrRefuse(first, call)
+  if (subcommand === undefined) throw unknownSubcommand(first)
   return await subcommand(wordsFrom(call, 1))
 }
 

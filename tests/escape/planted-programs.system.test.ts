@@ -93,7 +93,6 @@ const ASKING: readonly (readonly [string, string, readonly string[]])[] = [
   ['docker', '`prune`', ['prune']],
   ['wasmtime', 'a run by it', ['exec', '--runtime', 'wasmtime', '--', './x.wasm']],
   ...['bwrap', 'docker', 'wasmtime'].map((program) => [program, '`doctor`', ['doctor']] as const),
-  ['llm-do', 'a word that is not ours', ['chat']],
 ]
 
 describeWith('userns', 'a program that the runner starts', () => {
