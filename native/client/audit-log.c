@@ -1,8 +1,8 @@
 #include "client/audit-log.h"
 
 #include "client/sha256.h"
+#include "lib/file-lock.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,72 +17,26 @@
 #define CHAIN_START "0000000000000000000000000000000000000000000000000000000000000000"
 #define CHUNK (64 << 10)
 /* Another writer needs well under a millisecond; then node waits on. */
-#define LOCK_TRIES 20
-#define LOCK_PAUSE_NS 1000000
-
-/* ---- who holds the lock ---- */
-
-static int read_text(const char *path, char *text, size_t room) {
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t length = fd < 0 ? -1 : read(fd, text, room - 1);
-  if (fd >= 0) close(fd);
-  if (length < 0) return -1;
-  text[length] = 0;
-  return 0;
-}
-
-/* Field 22 of proc_pid_stat(5), counted behind the name of the program, which may hold anything. */
-static const char *start_time(char *stat) {
-  char *at = strrchr(stat, ')');
-  for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
-  if (!at) return NULL;
-  at[1 + strcspn(at + 1, " ")] = 0;
-  return at + 1;
-}
-
-/* Of this process, as src/os/process-identity.ts writes it. */
-static int own_identity(char *text, size_t room) {
-  char boot[64], namespace[64], stat[1024];
-  if (read_text("/proc/sys/kernel/random/boot_id", boot, sizeof boot) < 0 || read_text("/proc/self/stat", stat, sizeof stat) < 0) return -1;
-  ssize_t length = readlink("/proc/self/ns/pid", namespace, sizeof namespace - 1);
-  const char *started = start_time(stat);
-  if (length < 0 || !started) return -1;
-  namespace[length] = 0;
-  boot[strcspn(boot, "\n")] = 0;
-  const char *number = namespace + strcspn(namespace, "0123456789");
-  size_t written = (size_t)snprintf(text, room, "%s/%.*s/%d:%s", boot, (int)strspn(number, "0123456789"), number, (int)getpid(), started);
-  return written < room ? 0 : -1;
-}
+#define PATIENCE_MS 20
 
 /* ---- the file and its lock ---- */
 
-struct audit_log {
-  char path[PATH_MAX], lock[PATH_MAX + 16];
-  int fd;
-};
+static struct audit_log {
+  char path[PATH_MAX], lock_path[PATH_MAX + sizeof LOCK_SUFFIX];
+  int fd, lock;
+} audit = {.fd = -1, .lock = -1};
 
 /* The directory is resolved, the file itself is not: every spelling of one log takes the same lock. */
-static int find_log(struct audit_log *log, const char *file) {
+static int find_log(const char *file) {
   char directory[PATH_MAX], real[PATH_MAX];
   const char *slash = strrchr(file, '/');
   if (!slash || !slash[1] || (size_t)(slash - file) >= sizeof directory) return -1;
   memcpy(directory, file, (size_t)(slash - file));
   directory[slash - file] = 0;
   if (!realpath(*directory ? directory : "/", real)) return -1;
-  size_t length = (size_t)snprintf(log->path, sizeof log->path, "%s%s", strcmp(real, "/") == 0 ? "" : real, slash);
-  snprintf(log->lock, sizeof log->lock, "%s.lock.0", log->path);
-  return length < sizeof log->path ? 0 : -1;
-}
-
-static int take_lock(const struct audit_log *log) {
-  char identity[256];
-  if (own_identity(identity, sizeof identity) < 0) return -1;
-  for (int tries = 0; tries < LOCK_TRIES; tries++) {
-    if (symlink(identity, log->lock) == 0) return 0;
-    if (errno != EEXIST) return -1;
-    nanosleep(&(struct timespec){0, LOCK_PAUSE_NS}, NULL);
-  }
-  return -1;
+  size_t length = (size_t)snprintf(audit.path, sizeof audit.path, "%s%s", strcmp(real, "/") == 0 ? "" : real, slash);
+  snprintf(audit.lock_path, sizeof audit.lock_path, "%s" LOCK_SUFFIX, audit.path);
+  return length < sizeof audit.path ? 0 : -1;
 }
 
 /* O_NONBLOCK: a FIFO must be refused, not waited for. */
@@ -94,15 +48,19 @@ static int open_file(const char *path) {
   return -1;
 }
 
-static int open_log(struct audit_log *log, const char *file) {
-  if (find_log(log, file) < 0 || take_lock(log) < 0) return -1;
-  log->fd = open_file(log->path);
-  if (log->fd >= 0) return 0;
-  unlink(log->lock);
-  return -1;
+static void close_log(void) {
+  if (audit.fd >= 0) close(audit.fd);
+  if (audit.lock >= 0) close(audit.lock);
+  audit.fd = audit.lock = -1;
 }
 
-static int close_log(const struct audit_log *log) { return close(log->fd) | unlink(log->lock); }
+/* Both stay open until the run is over: what it does to the names does not reach its line. */
+static int open_log(const char *file, off_t bytes) {
+  if (find_log(file) < 0 || (audit.fd = open_file(audit.path)) < 0 || (audit.lock = lock_open(audit.lock_path)) < 0) return -1;
+  if (lock_take(audit.lock, PATIENCE_MS) < 0) return -1;
+  int failed = reserve_at_end(audit.fd, bytes);
+  return lock_release(audit.lock) < 0 ? -1 : failed;
+}
 
 /* ---- the line before ---- */
 
@@ -168,15 +126,19 @@ static int write_time(char text[AUDIT_TIME]) {
   return length && snprintf(text + length, AUDIT_TIME - length, ".%03ldZ", now.tv_nsec / 1000000) == 5 ? 0 : -1;
 }
 
-static int append(int fd, const struct result *result) {
+/* A line that cannot be written whole is taken back: under the lock no other writer has added one after it. */
+static int append(const struct result *result) {
   struct audit_line line = {.decided_by = result->decided_by};
   int is_ended;
-  if (write_time(line.time) < 0 || read_last_line(fd, line.previous_hash, &is_ended) < 0) return -1;
-  if (!is_ended && write(fd, "\n", 1) != 1) return -1;
+  off_t end = lseek(audit.fd, 0, SEEK_END);
+  if (end < 0 || write_time(line.time) < 0 || read_last_line(audit.fd, line.previous_hash, &is_ended) < 0) return -1;
+  if (!is_ended && write(audit.fd, "\n", 1) != 1) return -1;
   hash_words(result->command, line.argv_hash);
   struct result recorded = *result;
   recorded.line = &line;
-  return template_write(&recorded, V_RECORD, fd) == 0 ? 0 : -1;
+  if (template_write(&recorded, V_RECORD, audit.fd) == 0) return 0;
+  (void)!ftruncate(audit.fd, end);
+  return -1;
 }
 
 int audit_is_on(const struct launchfile *file) {
@@ -184,17 +146,30 @@ int audit_is_on(const struct launchfile *file) {
   return launchfile_find(file, V_AUDIT, &entry);
 }
 
-int audit_can_record(const struct launchfile *file) {
-  struct audit_log log;
+static off_t size_of(char *const *words) {
+  off_t bytes = 0;
+  for (; *words; words++) bytes += (off_t)strlen(*words);
+  return bytes;
+}
+
+int audit_open(const struct launchfile *file, char *const *command) {
   struct entry entry;
-  if (!launchfile_find(file, V_AUDIT, &entry)) return 1;
-  return template_is_sound(file, V_RECORD) == 1 && open_log(&log, entry.word[0]) == 0 && close_log(&log) == 0;
+  if (!launchfile_find(file, V_AUDIT, &entry)) return 0;
+  off_t bytes = AUDIT_ROOM + AUDIT_ROOM_PER_BYTE * size_of(command);
+  if (template_is_sound(file, V_RECORD) == 1 && open_log(entry.word[0], bytes) == 0) return 0;
+  close_log();
+  return -1;
 }
 
 int audit_append(const struct result *result) {
-  struct audit_log log;
-  struct entry entry;
-  if (!launchfile_find(result->file, V_AUDIT, &entry) || open_log(&log, entry.word[0]) < 0) return -1;
-  int done = append(log.fd, result);
-  return close_log(&log) == 0 ? done : -1;
+  if (audit.fd < 0 || lock_take(audit.lock, PATIENCE_MS) < 0) return -1;
+  int done = append(result);
+  return lock_release(audit.lock) < 0 ? -1 : done;
+}
+
+int audit_hand_over(char *text, size_t room) {
+  text[0] = 0;
+  if (audit.fd < 0) return 0;
+  if (fcntl(audit.fd, F_SETFD, 0) < 0 || fcntl(audit.lock, F_SETFD, 0) < 0) return -1;
+  return (size_t)snprintf(text, room, "%d %d", audit.fd, audit.lock) < room ? 0 : -1;
 }

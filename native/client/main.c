@@ -168,12 +168,13 @@ static sigset_t watched_signals(void) {
 
 /* ---- its end ---- */
 
-/* Three lines: what was captured, whether the run is in the audit log, what launch reported. */
+/* Three lines: what was captured, `recorded` or the descriptors of the audit log, what launch reported. */
 static int hand_over(const struct run *run, const char *json, int is_recorded) {
-  char captured[256];
+  char captured[256], log[64] = "recorded";
   int fd = memfd_create("outcome", 0);
   if (fd < 0 || capture_hand_over(&run->capture, captured, sizeof captured) < 0) return -1;
-  return dprintf(fd, "%s\n%s\n%s", captured, is_recorded ? "recorded" : "", json) < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -1 : fd;
+  if (!is_recorded && audit_hand_over(log, sizeof log) < 0) return -1;
+  return dprintf(fd, "%s\n%s\n%s", captured, log, json) < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -1 : fd;
 }
 
 /* The whole story is node's to tell: it plans again and explains this outcome. */
@@ -292,7 +293,7 @@ static int find_plan(struct run *run) {
   }
   if (run->fd < 0 || !variables_are_unset(&run->file) || !program_is_shown(&run->call->program, &run->file)) return -1;
   if (!(run->decided_by = rules_let_run(&run->file, run->call->script, run->call->command))) return -1;
-  if (!audit_can_record(&run->file)) return -1;
+  if (audit_open(&run->file, run->call->command) < 0) return -1;
   if (!result_is_sound(&run->file) || capture_open(&run->capture, &run->file) < 0) return -1;
   run->sandbox = claim_sandbox(&run->file); /* all that follows it does not wait for */
   run->env = command_environment(&run->file, run->call->given);
@@ -339,7 +340,8 @@ static void run_cached(struct call *call) {
   struct claimant claimant = {&run.file, call->command, run.env, run.signals, run.parent, &run.capture};
   enum claim claimed = run_in_pool(&run, &claimant, &status, json, sizeof json);
   if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
-  if (!run.capture.is_on && !has_children()) {
+  /* A launch of its own where the run is recorded: what runs in this process closes the log. */
+  if (!run.capture.is_on && !audit_is_on(&run.file) && !has_children()) {
     launch_here(&(struct launch_call){&run.file, call->command, run.env, run.parent, on_ended, &run});
     return forget_run(&run); /* the plan is stale */
   }

@@ -9,7 +9,13 @@
  *
  *   runs make PATH             the directory of a zone with those above it (lib/make-directory.h), prints its device and inode
  *   runs remove DIRECTORY NAME what commands may have left in a private directory, however deep, and may still be changing
+ *
+ * And for Node, which has no flock(2):
+ *
+ *   runs lock MS               locks descriptor 3 (lib/file-lock.h), which stays with the open file; status 1 when another held it for MS milliseconds
+ *   runs lock MS BYTES         the same, keeps room for BYTES at the end of descriptor 4, and unlocks: could a line be appended?
  */
+#include "lib/file-lock.h"
 #include "lib/make-directory.h"
 #include "lib/remove-tree.h"
 #include "lib/syscalls.h"
@@ -123,7 +129,25 @@ static int remove_kept(int directory, const char *name) {
   return 125;
 }
 
+#define LOCK_FD 3
+#define FILE_FD 4
+
+static int failed_with(const char *what) {
+  fprintf(stderr, "%s: %s\n", what, strerror(errno));
+  return 125;
+}
+
+static int take_lock(const char *patience, const char *bytes) {
+  uint64_t milliseconds, room = 0;
+  if (parse_number(patience, UINT32_MAX, &milliseconds) < 0 || (bytes && parse_number(bytes, INT32_MAX, &room) < 0)) return 125;
+  if (lock_take(LOCK_FD, (unsigned)milliseconds) < 0) return errno == EWOULDBLOCK ? 1 : failed_with("lock");
+  if (!bytes) return 0;
+  int failed = reserve_at_end(FILE_FD, (off_t)room) < 0 ? failed_with("room") : 0;
+  return lock_release(LOCK_FD) < 0 ? failed_with("unlock") : failed;
+}
+
 int main(int argc, char **argv) {
+  if (argc > 2 && argc < 5 && strcmp(argv[1], "lock") == 0) return take_lock(argv[2], argv[3]);
   if (argc == 3 && strcmp(argv[1], "make") == 0) return make(argv[2]);
   const char *verb = argc > 2 ? argv[1] : "";
   int directory = argc > 2 ? records_open(argv[2]) : -1;
@@ -135,6 +159,6 @@ int main(int argc, char **argv) {
   if (argc == 3 && strcmp(verb, "prune") == 0) return printf("%d\n", records_prune(directory, PATIENCE_MS)) < 0 ? 125 : 0;
   if (argc == 4 && strcmp(verb, "kill") == 0) return records_each(directory, end_run, argv[3]) == 1 ? 0 : 1;
   if (argc == 4 && strcmp(verb, "remove") == 0) return remove_kept(directory, argv[3]);
-  fprintf(stderr, "usage: runs list|prune DIRECTORY, runs kill DIRECTORY ID, runs make PATH, runs remove DIRECTORY NAME\n");
+  fprintf(stderr, "usage: runs list|prune DIRECTORY, runs kill DIRECTORY ID, runs make PATH, runs remove DIRECTORY NAME, runs lock MS [BYTES]\n");
   return 125;
 }

@@ -1,6 +1,6 @@
 /**
- * What the client hands over of a run that has ended: three lines, of what was captured, whether the run is in the audit log, and what launch
- * reported.
+ * What the client hands over of a run that has ended: three lines, of what was captured, of the audit log (`recorded`, or the
+ * descriptors of log and lock), and what launch reported.
  * native/client/main.c writes them.
  *
  * Edge: inherited descriptors.
@@ -14,6 +14,8 @@ export interface FinishedRun {
   readonly status: string
   /** It is in the audit log already. */
   readonly isRecorded: boolean
+  /** Descriptors of the open audit log and its lock; absent without such a log, and where the line is written. */
+  readonly audit?: { readonly log: number; readonly lock: number }
   /** Absent when the output passed through. */
   readonly captured?: Captured
 }
@@ -35,7 +37,9 @@ function captureFrom({ fd, head, bytes }: HandedOver): Capture {
 export function readFinishedRun(fd: number): FinishedRun {
   const text = readFileSync(fd, 'utf8')
   const [line = '', recorded, ...rest] = text.split('\n')
-  const ended = { status: rest.join('\n'), isRecorded: recorded === 'recorded' }
+  const [, log, lock] = /^(\d+) (\d+)$/.exec(recorded ?? '') ?? []
+  const audit = log === undefined ? {} : { audit: { log: Number(log), lock: Number(lock) } }
+  const ended = { status: rest.join('\n'), isRecorded: recorded === 'recorded', ...audit }
   if (line === '') return ended
   const { stdout, stderr } = JSON.parse(line) as Record<keyof Captured, HandedOver>
   return { ...ended, captured: { stdout: captureFrom(stdout), stderr: captureFrom(stderr) } }

@@ -4,7 +4,7 @@
  */
 import { closeSync, createReadStream, fstatSync, ftruncateSync, openSync, readSync, statSync, writeSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
-import { type HeldLock, tryLock } from '../os/file-lock.ts'
+import { type HeldLock, holderOf, lockOf, tryLock } from '../os/file-lock.ts'
 import { parsed } from './batch-line.ts'
 
 const LONGEST_LINE = 16 * 1024 * 1024
@@ -54,7 +54,7 @@ export interface Results {
 /** @throws SandboxError where the file is another batch's, or not one of results */
 export async function openResults(file: string, isResumed: boolean): Promise<Results> {
   const fd = openSync(file, 'a+', 0o666)
-  const lock = lockOf(file, fd)
+  const lock = lockedBy(file, fd)
   const close = (): void => {
     lock.release()
     closeSync(fd)
@@ -68,11 +68,15 @@ export async function openResults(file: string, isResumed: boolean): Promise<Res
   }
 }
 
-function lockOf(file: string, fd: number): HeldLock {
+function lockedBy(file: string, fd: number): HeldLock {
   const lock = fstatSync(fd).isFile() ? tryLock(file) : { release: () => undefined }
   if (lock !== undefined) return lock
   closeSync(fd)
-  throw new SandboxError('USAGE', `${file}: another batch writes its results there`, { hint: 'take another file' })
+  throw new SandboxError(
+    'USAGE',
+    `${file}: another batch writes its results there: ${lockOf(file)} is locked by ${holderOf(lockOf(file))}`,
+    { hint: 'wait for it, or take another file' },
+  )
 }
 
 async function readResults(file: string, fd: number, isResumed: boolean): Promise<Pick<Results, 'done' | 'failed'>> {

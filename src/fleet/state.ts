@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SandboxError } from '../error.ts'
-import { type HeldLock, tryLock } from '../os/file-lock.ts'
+import { type HeldLock, holderOf, lockOf, tryLock } from '../os/file-lock.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { isOwnDirectory } from '../os/private-files.ts'
 import type { Environment } from '../policy/environment.ts'
@@ -43,9 +43,13 @@ export async function openState(
   makeDirectories(tasks, 0o700)
   for (const place of [directory, tasks])
     if (!isOwnDirectory(place, uid)) throw failed(`${place} is not a private directory of this user`, `ls -ld ${place}`)
-  const lock = tryLock(join(directory, 'agent'))
+  const agent = join(directory, 'agent')
+  const lock = tryLock(agent)
   if (lock === undefined)
-    throw failed(`an agent called ${workerId} of this server runs here already`, 'export WORKER_ID=another-name')
+    throw failed(
+      `an agent called ${workerId} of this server runs here already: ${lockOf(agent)} is locked by ${holderOf(lockOf(agent))}`,
+      'export WORKER_ID=another-name',
+    )
   for (const left of readdirSync(tasks)) await removeTree(join(tasks, left))
   return { journal: join(directory, 'journal'), tasks, lock }
 }

@@ -1,95 +1,228 @@
 /**
- * A lock between processes that survives the death of its holder. Node has no flock(2).
+ * A lock between processes that the kernel holds, and so lets go of with its holder: after `kill -9`, a power cut, in a container that was
+ * started again on its volume. It is flock(2) on `FILE.lock`. Node has no flock: on Linux `bin/runs lock` takes it on a descriptor that it
+ * inherits. The lock belongs to the open file and stays when that program has ended. macOS and Windows lock a file when they open it.
  *
- * A lock is a symbolic link `FILE.lock.N` whose text is the identity of its holder: making a link is atomic, fails when it exists, and
- * sets its content in the same step. A process that meets the link of a dead holder does not remove it, since two that did so at once
- * could remove each other's fresh lock. It takes the next number instead and then looks again: the lock belongs to the process for
- * which all lower numbers still belong to dead ones. Releasing removes the dead links first, the own one last.
+ * FILE.lock is write-only: a sandbox that is shown it read-only cannot open it, and so cannot hold it against other runs. What has been
+ * removed locks nothing (`nlink` 0), so a holder may remove it when it lets go.
  *
- * Edge: the file system, the clock, randomness.
+ * Links `FILE.lock.0` of an earlier version mean nothing.
+ *
+ * Edge: the file system, processes, /proc.
  */
-import { readlinkSync, symlinkSync, unlinkSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statfsSync,
+  statSync,
+  unlinkSync,
+} from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../error.ts'
-import { isGone, ownIdentity } from './process-identity.ts'
+import { checkNativeProgram, nativeDirectory } from './native-programs.ts'
 
 export interface HeldLock {
   readonly release: () => void
 }
 
-/** @returns undefined while another live process, or another caller in this one, holds the lock of this file */
-export function tryLock(file: string): HeldLock | undefined {
-  const dead: string[] = []
-  for (let number = 0; ; number += 1) {
-    const link = `${file}.lock.${number}`
-    if (make(link)) {
-      if (dead.every(isOfDead)) return { release: () => [...dead, link].forEach(remove) }
-      remove(link)
-      return undefined
-    }
-    if (!isOfDead(link)) return undefined
-    dead.push(link)
-  }
-}
+/** The file that is locked for a file or a directory. */
+export const lockOf = (file: string): string => `${file}.lock`
 
-function make(link: string): boolean {
-  try {
-    symlinkSync(ownIdentity(), link)
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    throw error
-  }
-}
-
-/** False for a link that is not there: it was released a moment ago. */
-function isOfDead(link: string): boolean {
-  try {
-    return isGone(readlinkSync(link))
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
-    throw error
-  }
-}
-
-function remove(link: string): void {
-  try {
-    unlinkSync(link)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-  }
-}
-
-/** Longest wait for other holders. An entry of the audit log takes well under a millisecond, so this is thousands of them. */
-const PATIENCE_MS = 10_000
-const PAUSE_MS = { least: 1, most: 10 } as const
+/** O_NONBLOCK: a FIFO must be refused, not waited for. */
+const FLAGS = constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK
+const WRITE_ONLY = 0o200
 
 /**
- * Runs `work` while no other process, and no other call in this one, does so for the same file.
- * @throws SandboxError SETUP_FAILED when the lock stays taken for ten seconds
+ * O_EXLOCK of macOS (sys/fcntl.h), and libuv's for Windows (uv/win.h), where a file that is open elsewhere cannot be opened. Elsewhere the
+ * native program locks.
  */
-export async function whileLocked<T>(file: string, work: () => T): Promise<T> {
-  const deadline = performance.now() + PATIENCE_MS
+const LOCK_AT_OPEN: Readonly<Partial<Record<NodeJS.Platform, number>>> = { darwin: 0x20, win32: 0x10000000 }
+const LOCKED_ELSEWHERE = new Set(['EAGAIN', 'EWOULDBLOCK', 'EBUSY'])
+
+/** @throws SandboxError SETUP_FAILED for anything but a regular file; the error of the file system */
+export function openLock(lock: string): number {
+  const fd = openSync(lock, FLAGS, WRITE_ONLY)
+  if (fstatSync(fd).isFile()) return fd
+  closeSync(fd)
+  throw new SandboxError('SETUP_FAILED', `${lock}: expected a regular file, got something else`, {
+    hint: `ls -ld ${lock}; remove it if it is not yours`,
+  })
+}
+
+/**
+ * Takes the lock of a file for as long as this process lives, or until it is released.
+ * @returns undefined while another process, or another caller in this one, holds it
+ * @throws SandboxError SETUP_FAILED where it cannot be asked
+ */
+export function tryLock(file: string): HeldLock | undefined {
+  const lock = lockOf(file)
   for (;;) {
-    const lock = tryLock(file)
-    if (lock !== undefined) {
-      try {
-        return work()
-      } finally {
-        lock.release()
-      }
-    }
-    if (performance.now() > deadline) throw stuck(file)
-    await sleep(PAUSE_MS.least + Math.random() * (PAUSE_MS.most - PAUSE_MS.least))
+    const fd = openLocked(lock)
+    if (fd === undefined) return undefined
+    if (fstatSync(fd).nlink > 0) return { release: () => release(lock, fd) }
+    closeSync(fd) // Its last holder has removed it.
   }
 }
 
-function stuck(file: string): SandboxError {
-  return new SandboxError(
-    'SETUP_FAILED',
-    `${file}: another process holds its lock (${file}.lock.*) and does not let go`,
-    {
-      hint: `readlink ${file}.lock.*   # names its process (boot/pid namespace/pid:start time); remove the link if that is not an llm-do`,
-    },
-  )
+function openLocked(lock: string): number | undefined {
+  const fd = lockedAtOpen(lock)
+  if (fd !== undefined) return fd === 'held' ? undefined : fd
+  const opened = openLock(lock)
+  const { status, error, stderr } = spawnSync(program(), argvFor(0), {
+    ...PLAIN,
+    stdio: ['ignore', 'ignore', 'pipe', opened],
+  })
+  if (status === 0) return opened
+  closeSync(opened)
+  if (status === 1) return undefined
+  throw unlockable(lock, error?.message ?? String(stderr).trim())
+}
+
+function lockedAtOpen(lock: string): number | 'held' | undefined {
+  const flag = LOCK_AT_OPEN[process.platform]
+  if (flag === undefined) return undefined
+  try {
+    return openSync(lock, FLAGS | flag, WRITE_ONLY)
+  } catch (error) {
+    if (LOCKED_ELSEWHERE.has((error as NodeJS.ErrnoException).code ?? '')) return 'held'
+    throw error
+  }
+}
+
+/** Removed while it is held: who opens it now finds that it locks nothing. */
+function release(lock: string, fd: number): void {
+  try {
+    unlinkSync(lock)
+  } catch {
+    // Gone already, or it cannot be removed: a lock file without a holder does no harm.
+  }
+  closeSync(fd)
+}
+
+/* ---- the native program ---- */
+
+const PLAIN = { env: {}, cwd: '/' } as const
+
+function program(): string {
+  const file = join(nativeDirectory(), 'runs')
+  checkNativeProgram(file, process.arch)
+  return file
+}
+
+const argvFor = (patienceMs: number, room?: number): readonly string[] => [
+  'lock',
+  String(patienceMs),
+  ...(room === undefined ? [] : [String(room)]),
+]
+
+function unlockable(lock: string, why: string): SandboxError {
+  return new SandboxError('SETUP_FAILED', `${lock}: cannot be locked: ${why}`, {
+    hint: 'take a directory on a file system that knows flock(2)',
+  })
+}
+
+/** Longest wait for other holders. A line of the audit log takes well under a millisecond, so this is thousands of them. */
+const PATIENCE_MS = 10_000
+
+export interface LockQuestion {
+  /** The name of what `fd` is, for messages. */
+  readonly lock: string
+  /** A descriptor of it. The lock is held until every copy is closed. */
+  readonly fd: number
+  /** Instead of keeping the lock: keeps room for so many bytes at the end of another open file. */
+  readonly room?: { readonly fd: number; readonly bytes: number }
+}
+
+/** The file system has no room for the line. */
+export class NoRoom extends Error {}
+
+/**
+ * Waits for the lock of an open file.
+ * @returns what lets go of it where closing the file does not
+ * @throws SandboxError SETUP_FAILED when another holds it for ten seconds, NoRoom where the other file cannot grow
+ */
+export async function waitForLock(question: LockQuestion): Promise<() => void> {
+  if (LOCK_AT_OPEN[process.platform] !== undefined) return await waitAtOpen(question)
+  await waitByProgram(question)
+  return () => undefined
+}
+
+const PAUSE_MS = 10
+
+async function waitAtOpen({ lock, room }: LockQuestion): Promise<() => void> {
+  for (const deadline = performance.now() + PATIENCE_MS; ; ) {
+    const taken = lockedAtOpen(lock)
+    if (typeof taken === 'number') {
+      const { bavail, bsize } = statfsSync(lock)
+      if (room !== undefined && bavail * bsize < room.bytes) throw new NoRoom('No space left on device')
+      return () => closeSync(taken)
+    }
+    if (performance.now() > deadline) throw held(lock)
+    await sleep(PAUSE_MS)
+  }
+}
+
+async function waitByProgram({ lock, fd, room }: LockQuestion): Promise<void> {
+  const argv = argvFor(PATIENCE_MS, room?.bytes)
+  const child = spawn(program(), argv, { ...PLAIN, stdio: ['ignore', 'ignore', 'pipe', fd, room?.fd ?? 'ignore'] })
+  const said: Buffer[] = []
+  child.stderr?.on('data', (bytes: Buffer) => said.push(bytes))
+  const status = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', resolve)
+  })
+  if (status === 0) return
+  if (status === 1) throw held(lock)
+  const why = Buffer.concat(said).toString('utf8').trim()
+  if (why.startsWith('room: ')) throw new NoRoom(why.slice('room: '.length))
+  throw unlockable(lock, why || `status ${status}`)
+}
+
+function held(lock: string): SandboxError {
+  return new SandboxError('SETUP_FAILED', `${lock}: it is locked by ${holderOf(lock)}, which does not let go`, {
+    hint: `wait for it, or end it; to look: lslocks, fuser -v ${lock}`,
+  })
+}
+
+/* ---- who holds it ---- */
+
+/** For messages: `process 812 (node)`, as far as this user can see. @param lock a file of `lockOf` */
+export function holderOf(lock: string): string {
+  const pid = process.platform === 'linux' ? pidOfHolder(lock) : undefined
+  return pid === undefined
+    ? 'a process that cannot be seen from here (of another user or container)'
+    : `process ${pid} (${readIfThere(`/proc/${pid}/comm`).trim()})`
+}
+
+/** The kernel shows a lock with the descriptors of who has it (proc_pid_fdinfo(5)), also when another process has taken it for him. */
+function pidOfHolder(lock: string): string | undefined {
+  const inode = statSync(lock, { throwIfNoEntry: false })?.ino
+  const line = new RegExp(`^lock:.* FLOCK .*:${inode} `, 'm')
+  return readdirIfThere('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .find((pid) =>
+      readdirIfThere(`/proc/${pid}/fdinfo`).some((fd) => line.test(readIfThere(`/proc/${pid}/fdinfo/${fd}`))),
+    )
+}
+
+function readdirIfThere(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return [] // It has ended, or another user's process is hidden.
+  }
+}
+
+function readIfThere(file: string): string {
+  try {
+    return readFileSync(file, 'latin1')
+  } catch {
+    return '' // Gone meanwhile.
+  }
 }

@@ -1,13 +1,24 @@
 /**
  * The audit log as a file: appended to by many runs at once, checked by `llm-do audit verify`.
- * A writer takes the lock, reads the last line, and adds its own in one write(2) with O_APPEND.
+ * Log and lock are opened before the run, and room is kept for its line. After it the writer takes the lock, reads the last line, and adds
+ * its own by the descriptor it has: what the run does to the names does not reach its line.
  *
  * Edge: the file system.
  */
-import { closeSync, constants, createReadStream, fstatSync, openSync, readSync, realpathSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  createReadStream,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  realpathSync,
+  writeSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { SandboxError } from '../error.ts'
-import { whileLocked } from '../os/file-lock.ts'
+import { lockOf, NoRoom, openLock, waitForLock } from '../os/file-lock.ts'
 import { shellWord } from '../text/shell-word.ts'
 import { type AuditEntry, auditLine, CHAIN_START, checkAuditLine, sha256 } from './audit.ts'
 
@@ -70,16 +81,18 @@ function lastLine(descriptor: number): { readonly bytes: Buffer; readonly ended:
   return { bytes: ended ? all.subarray(0, -1) : all, ended }
 }
 
-function append(file: string, entry: AuditEntry): void {
-  const descriptor = open(file)
+/** A line that cannot be written whole is taken back: under the lock no other writer has added one after it. */
+function append(descriptor: number, entry: AuditEntry): void {
+  const last = lastLine(descriptor)
+  const previous = last.bytes.length === 0 ? CHAIN_START : sha256(last.bytes)
+  // A writer that died half-way left a line without an end. It stays as it is, `audit verify` names it.
+  const separator = last.bytes.length === 0 || last.ended ? '' : '\n'
+  const { size } = fstatSync(descriptor)
   try {
-    const last = lastLine(descriptor)
-    const previous = last.bytes.length === 0 ? CHAIN_START : sha256(last.bytes)
-    // A writer that died half-way left a line without an end. It stays as it is, `audit verify` names it.
-    const separator = last.bytes.length === 0 || last.ended ? '' : '\n'
     writeAll(descriptor, Buffer.from(`${separator}${auditLine(entry, previous)}\n`))
-  } finally {
-    closeSync(descriptor)
+  } catch (error) {
+    ftruncateSync(descriptor, size)
+    throw error
   }
 }
 
@@ -92,35 +105,117 @@ function canonical(file: string): string {
   try {
     return join(realpathSync(dirname(file)), basename(file))
   } catch (error) {
-    throw refuse(file, OPEN_FAILURES[(error as NodeJS.ErrnoException).code ?? ''] ?? String(error), error)
+    throw refusedBy(file, error)
   }
 }
 
-/** With the lock held; whatever the file system refuses (a directory that cannot be written to) becomes one kind of error. */
-async function locked(file: string, work: (log: string) => void): Promise<void> {
+/** Whatever the file system refuses (a directory that cannot be written to) becomes one kind of error. */
+function refusedBy(file: string, error: unknown): SandboxError {
+  if (error instanceof SandboxError) return error
+  const { code = '', message } = error as NodeJS.ErrnoException
+  return refuse(file, OPEN_FAILURES[code] ?? message, error)
+}
+
+/** Bytes of a line but for the words of the command, and what a byte of these takes at most (\u0000). As native/client/audit-log.h has them. */
+const [ROOM, ROOM_PER_BYTE] = [64 * 1024, 6]
+
+export interface AuditLog {
+  /**
+   * Appends the line of the run, and closes the log.
+   * @throws SandboxError OUTPUT_FAILED: the run is over, and is not in the log
+   */
+  readonly append: (entry: AuditEntry) => Promise<void>
+  /** Without a line. May come twice. */
+  readonly close: () => void
+}
+
+interface Opened {
+  readonly log: number
+  readonly lock: number
+}
+
+/**
+ * Opens the log before anything runs: a run that cannot be recorded must not happen.
+ * @throws SandboxError POLICY_INVALID for anything but a regular file, SETUP_FAILED for a lock that is never released or a full disk
+ */
+export async function openAuditLog(file: string, command: readonly string[]): Promise<AuditLog> {
   const log = canonical(file)
+  const opened = openBoth(file, log)
+  const bytes = ROOM + ROOM_PER_BYTE * Buffer.byteLength(command.join(''))
   try {
-    await whileLocked(log, () => work(log))
+    const release = await waitForLock({ lock: lockOf(log), fd: opened.lock, room: { fd: opened.log, bytes } })
+    release()
   } catch (error) {
-    if (error instanceof SandboxError) throw error
-    throw refuse(file, OPEN_FAILURES[(error as NodeJS.ErrnoException).code ?? ''] ?? String(error), error)
+    closeSync(opened.log)
+    closeSync(opened.lock)
+    throw error instanceof NoRoom ? full(file, bytes, error) : error
+  }
+  return writerTo(log, opened)
+}
+
+function openBoth(file: string, path: string): Opened {
+  const log = open(path)
+  try {
+    return { log, lock: openLock(lockOf(path)) }
+  } catch (error) {
+    closeSync(log)
+    throw refusedBy(file, error)
   }
 }
 
-/**
- * Whether a line could be appended, asked before anything runs: a run that cannot be recorded must not happen.
- * @throws SandboxError as appendAudit
- */
-export async function checkAuditFile(file: string): Promise<void> {
-  await locked(file, (log) => closeSync(open(log)))
+function full(file: string, bytes: number, cause: Error): SandboxError {
+  const room = `a line of up to ${Math.ceil(bytes / 1024)} KiB`
+  return new SandboxError('SETUP_FAILED', `--audit ${file}: no room for ${room}: ${cause.message}; nothing was run`, {
+    hint: `df -h ${shellWord(dirname(file))}`,
+    cause,
+  })
 }
 
 /**
- * Appends one run to the log.
- * @throws SandboxError POLICY_INVALID for a path that is no regular file, SETUP_FAILED for a lock that is never released
+ * The log of a run that the client has made, by the descriptors it leaves. They are opened anew: programs that this process starts must not
+ * have them, as one that stays would hold the lock.
  */
-export async function appendAudit(file: string, entry: AuditEntry): Promise<void> {
-  await locked(file, (log) => append(log, entry))
+export function adoptAuditLog(file: string, { log, lock }: Opened): AuditLog {
+  const opened = {
+    log: openSync(`/proc/self/fd/${log}`, constants.O_RDWR | constants.O_APPEND),
+    lock: openSync(`/proc/self/fd/${lock}`, constants.O_WRONLY),
+  }
+  closeSync(log)
+  closeSync(lock)
+  return writerTo(file, opened)
+}
+
+function writerTo(file: string, { log, lock }: Opened): AuditLog {
+  let isOpen = true
+  const close = (): void => {
+    if (!isOpen) return
+    isOpen = false
+    closeSync(log)
+    closeSync(lock)
+  }
+  const write = async (entry: AuditEntry): Promise<void> => {
+    try {
+      const release = await waitForLock({ lock: lockOf(file), fd: lock })
+      try {
+        append(log, entry)
+      } finally {
+        release()
+      }
+    } catch (error) {
+      throw unrecorded(file, error)
+    } finally {
+      close()
+    }
+  }
+  return { append: write, close }
+}
+
+function unrecorded(file: string, cause: unknown): SandboxError {
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new SandboxError('OUTPUT_FAILED', `--audit ${file}: the run is over, and its line was not written: ${why}`, {
+    hint: `ls -l ${shellWord(file)}; df -h ${shellWord(dirname(file))}   # this result is the only record of the run`,
+    cause,
+  })
 }
 
 export interface AuditVerdict {

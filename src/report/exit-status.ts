@@ -9,6 +9,8 @@ const KILLED: ReadonlySet<Reason> = new Set(['cpu-time', 'disk', 'memory', 'lost
 
 /** Exit status of our own process for a result, 0-255; what it loses (137 or SIGKILL?) stands in the result. */
 export function exitStatus({ reason, exitCode, signal, error }: Result): number {
+  // The caller relies on the record or the answer that could not be written, more than on how the command ended.
+  if (error?.code === 'OUTPUT_FAILED') return exitStatusOf(error.code)
   if (reason === 'timeout') return EXIT_TIMEOUT
   if (reason === 'cancelled') return EXIT_CANCELLED
   if (KILLED.has(reason)) return EXIT_KILLED

@@ -246,7 +246,10 @@ describeWith('userns', 'an agent', () => {
     expect(server.streamed('j1', 'stdout')).toBe('begun\n')
     const second = await startAgent(server, { home })
     const { exitCode, all } = await second.child
-    expect([exitCode, all]).toEqual([125, expect.stringContaining('runs here already')])
+    expect([exitCode, all]).toEqual([
+      125,
+      expect.stringMatching(/runs here already: \S+agent.lock is locked by process \d+/),
+    ])
   })
 
   test('goes on after a server that fails, forgets it, or takes a job away', async () => {

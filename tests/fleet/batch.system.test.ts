@@ -1,8 +1,9 @@
 /** `llm-do batch`: every line has one result, whatever happens to the batch. */
-import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
+import { lockOf } from '../../src/os/file-lock.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
@@ -132,13 +133,16 @@ describeWith('userns', 'a batch', () => {
   })
 
   test('lets no task change what runs next, or what has run', async () => {
-    const forge = { id: 'a', command: 'echo x >> in; echo x >> out; rm -f in out; touch made' }
-    const { run, read } = await start([forge, { id: 'b', command: 'test -e made' }], ['-j', '1', '--rw', '.'])
+    const command = 'for f in in out out.lock; do echo x >> $f; rm -f $f; mv $f away; done; touch made; ls away'
+    const forge = { id: 'a', command: `${command} || ln -s no-such-boot/1/1:1 out.lock.0` }
+    const { run, out, read } = await start([forge, { id: 'b', command: 'test -e made' }], ['-j', '1', '--rw', '.'])
     expect((await run()).exitCode).toBe(0)
     expect(linesIn(read())).toMatchObject([
       { id: 'a', ok: true },
       { id: 'b', ok: true },
     ])
+    expect(existsSync(lockOf(out))).toBe(false)
+    expect((await run(['--resume'])).exitCode).toBe(0)
   })
 
   test('ends its runs at a signal, and leaves whole lines of those that have ended', async () => {

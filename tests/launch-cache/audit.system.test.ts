@@ -1,13 +1,23 @@
 /** The audit log as the client writes it: the line that node would write, in the same chain, under the same lock. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
 import { beforeEach, expect, test } from 'vitest'
-import { ownIdentity } from '../../src/os/process-identity.ts'
+import { tryLock } from '../../src/os/file-lock.ts'
 import { verifyAudit } from '../../src/report/audit-file.ts'
-import { describeWith } from '../support/needs.ts'
-import { cliWords, runIn, runWords, settle, site, withoutNode } from './client.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+import { callIn, cliWords, program, runIn, runWords, settle, site, withoutNode } from './client.ts'
 
 const logFile = (): string => join(site.current.work, 'logs', 'audit')
 const audited = (...words: readonly string[]): readonly string[] => ['--audit', 'logs/audit', ...words]
@@ -54,7 +64,7 @@ describeWith('bwrap', 'a recorded run whose plan is known', () => {
     const at = Date.parse(`${byClient?.['time']}`)
     expect(at >= before && at <= Date.now()).toBe(true)
     await expectWhole(2)
-    expect(readdirSync(join(site.current.work, 'logs'))).toEqual(['audit'])
+    expect(readdirSync(join(site.current.work, 'logs'))).toEqual(['audit', 'audit.lock'])
     expect(statSync(logFile()).mode & 0o777).toBe(0o600)
   })
 
@@ -125,20 +135,43 @@ toolsets:
     expect([count, problems.length]).toEqual([3, 1])
   })
 
-  test('waits for a holder of the lock that lives, and takes that of a dead one by node', async () => {
+  test('waits for a holder of the lock', async () => {
     const touch = audited('--rw', '.', '--', 'touch', 'ran')
     await runIn(touch)
     rmSync(join(site.current.work, 'ran'))
-    symlinkSync(ownIdentity(), `${logFile()}.lock.0`)
+    const held = tryLock(logFile())
     const waiting = runIn(touch)
     await setTimeout(300)
     expect([lines().length, existsSync(join(site.current.work, 'ran'))]).toEqual([1, false])
-    rmSync(`${logFile()}.lock.0`)
+    held?.release()
     expect((await waiting).status).toBe(0)
-    symlinkSync(ownIdentity().replace(/\d+:\d+$/, '1:1'), `${logFile()}.lock.0`)
-    expect((await runIn(audited('--', 'true'))).status).toBe(0)
-    await expectWhole(3)
-    expect(existsSync(`${logFile()}.lock.0`)).toBe(false)
+    await expectWhole(2)
+  })
+
+  test('whose result is all that is left, where its line cannot be written, is told whole', async () => {
+    await runIn(audited('--', 'true', 'x'.repeat(100_000)))
+    const script = 'echo out; rm -f go; touch ready; until [ -e go ]; do sleep 0.01; done'
+    const words = audited('--json', '--rw', '.', '--', 'sh', '-c', script)
+    const [ready, go] = ['ready', 'go'].map((name) => join(site.current.work, name)) as [string, string]
+    for (const way of ['by node', 'by the client']) {
+      const child = execa(program(), words, callIn(site.current, {}))
+      while (!existsSync(ready)) await setTimeout(5)
+      rmSync(ready)
+      await execa('prlimit', ['--pid', `${child.pid}`, `--fsize=${statSync(logFile()).size}`])
+      writeFileSync(go, '')
+      const { exitCode: status, stdout } = await child
+      const { stdout: said, reason, exitCode, error } = JSON.parse(Buffer.from(stdout).toString())
+      expect([way, status, said, reason, exitCode, error?.code]).toEqual([
+        way,
+        125,
+        'out\n',
+        'exit',
+        0,
+        'OUTPUT_FAILED',
+      ])
+      expect(error.message).toMatch(/logs\/audit: the run is over, and its line was not written: EFBIG/)
+      await expectWhole(1)
+    }
   })
 
   const replaced = {
@@ -159,14 +192,55 @@ toolsets:
     expect(existsSync(join(site.current.work, 'elsewhere'))).toBe(false)
   })
 
-  test('cannot change its log from inside; without --audit it can', async () => {
-    const words = ['--rw', '.', '--', 'sh', '-c', 'echo forged >> logs/audit']
-    await runIn(audited(...words))
-    expect((await runIn(audited(...words))).status).not.toBe(0)
-    await expectWhole(2)
-    expect((await runIn(words)).status).toBe(0)
-    expect(readFileSync(logFile(), 'utf8')).toContain('forged')
+  /** Each leaves its mark where it works; what a run of an earlier version locked is among them. */
+  const ATTACKS = ['audit', 'audit.lock'].flatMap((name) => [
+    `echo forged >> logs/${name}`,
+    `rm logs/${name}`,
+    `mv logs/${name} logs/away`,
+    `mkdir logs/new && mv -T logs/new logs/${name}`,
+    `ln -sf /etc/passwd logs/${name}`,
+    `chmod 777 logs/${name}`,
+    `mv logs moved`,
+  ])
+
+  test.each(['by node', 'by the client'])(
+    'cannot change log and lock from inside, %s; without --audit it can',
+    async (way) => {
+      const script = ATTACKS.map((attack, at) => `( ${attack} ) 2>/dev/null && echo ${at}`).join('; ')
+      const words = ['--rw', '.', '-c', `${script}; ln -s no-such-boot/1/1:1 logs/audit.lock.0; true`]
+      if (way !== 'by node') await runIn(audited(...words))
+      const { status, stdout } = await runIn(audited(...words), way === 'by node' ? {} : withoutNode)
+      expect([status, stdout.toString()]).toEqual([0, ''])
+      await expectWhole(way === 'by node' ? 1 : 2)
+      expect((await runIn(words)).stdout.toString().split('\n').length, 'the control').toBeGreaterThan(3)
+    },
+  )
+
+  test('cannot be kept from being recorded by one that sees the lock', async () => {
+    await runIn(audited('--', 'true'))
+    const words = ['--ro', '.', '--', 'flock', 'logs/audit.lock', 'echo', 'held']
+    expect((await runIn(words)).stdout.toString()).toBe('')
+    chmodSync(`${logFile()}.lock`, 0o644)
+    expect((await runIn(words)).stdout.toString(), 'the control').toBe('held\n')
   })
+
+  testWith(
+    'root',
+    'finds room for its line on a disk that it has filled, and does not begin on a full one',
+    async () => {
+      const full = 'mount -t tmpfs -o size=256k none logs && mkdir logs/zone && exec "$@"'
+      const onSmallDisk = (script: string) =>
+        runWords(['unshare', '-m', 'sh', '-c', full, 'sh', 'sh', '-c', script, 'sh', ...cliWords([])])
+      const fill = 'head -c 1m /dev/zero > zone/fill'
+      const { stdout } = await onSmallDisk(
+        `cd logs; "$@" --audit audit --rw zone -c '${fill}; ${fill}2; true'; df --output=avail . | tail -1; wc -l < audit`,
+      )
+      expect(stdout.toString().split(/\s+/)).toEqual(['', '0', '1', ''])
+      const refused = await onSmallDisk(`cd logs; ${fill}; "$@" --audit audit --rw zone -- touch zone/ran; ls zone`)
+      expect(refused.stderr.toString()).toMatch(/SETUP_FAILED: --audit audit: no room for a line .*: No space left/)
+      expect(refused.stdout.toString()).toBe('fill\n')
+    },
+  )
 
   test('is in the log once when its result cannot be written', async () => {
     const words = audited('--json', '--', 'true')

@@ -1,51 +1,115 @@
-import { readdirSync, symlinkSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, closeSync, mkdirSync, readdirSync, statSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import { tryLock, whileLocked } from '../../src/os/file-lock.ts'
-import { processTable } from '../../src/os/process-identity.ts'
+import { setImmediate } from 'node:timers/promises'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { holderOf, lockOf, openLock, tryLock, waitForLock } from '../../src/os/file-lock.ts'
+import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
-/** An earlier process with the number of this one. */
-const DEAD = `${processTable()}/${process.pid}:1`
+let directory: string
+let file: string
+beforeEach(async () => {
+  directory = await temporaryDirectory()
+  file = join(directory, 'file')
+})
 
-test('a lock has one holder, and nothing is left of it', async () => {
-  const directory = await temporaryDirectory()
-  const file = join(directory, 'file')
+/** A process that holds the lock until it is killed. */
+async function holder() {
+  const script = 'exec 3>>"$0" && "$1" lock 0 && echo mine && exec sleep 60'
+  const child = spawn('sh', ['-c', script, lockOf(file), join(nativeDirectory(), 'runs')])
+  await once(child.stdout, 'data')
+  return child
+}
+
+test('a lock has one holder, and nothing is left of it', () => {
   const held = tryLock(file)
   expect(tryLock(file)).toBeUndefined()
   expect(tryLock(join(directory, 'other'))).toBeDefined()
+  expect(statSync(lockOf(file)).mode & 0o777).toBe(0o200)
   held?.release()
-  expect(readdirSync(directory)).toEqual(['other.lock.0'])
+  expect(readdirSync(directory)).toEqual(['other.lock'])
   expect(tryLock(file)).toBeDefined()
 })
 
-test('the lock of a dead holder is taken over by one, and goes with the release', async () => {
-  const directory = await temporaryDirectory()
-  const file = join(directory, 'file')
-  for (const number of [0, 1]) symlinkSync(DEAD, `${file}.lock.${number}`)
+test('the kernel lets go of it with its holder, whom a message can name', async () => {
+  const child = await holder()
+  expect(tryLock(file)).toBeUndefined()
+  expect(holderOf(lockOf(file))).toMatch(new RegExp(`^process ${child.pid} \\(sleep\\)$`))
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  expect(readdirSync(directory)).toEqual(['file.lock'])
+  expect(tryLock(file)).toBeDefined()
+})
+
+test('what an earlier version has left is no reason to fail: of another boot, of another pid namespace, of this one', () => {
+  symlinkSync('11111111-2222-3333-4444-555555555555/4026531836/812:3034', `${file}.lock.0`)
+  symlinkSync('no-identity', `${file}.lock.1`)
+  expect(tryLock(file)).toBeDefined()
+})
+
+test('a file that its holder has removed locks nothing', async () => {
+  const child = await holder()
+  unlinkSync(lockOf(file))
   const held = tryLock(file)
-  expect(readdirSync(directory).toSorted()).toEqual(['file.lock.0', 'file.lock.1', 'file.lock.2'])
-  expect(tryLock(file)).toBeUndefined()
-  held?.release()
-  expect(readdirSync(directory)).toEqual([])
-})
-
-test('a holder on another machine counts as alive', async () => {
-  const file = join(await temporaryDirectory(), 'file')
-  symlinkSync('another-boot/4026531836/1:1', `${file}.lock.0`)
+  expect(held).toBeDefined()
+  child.kill('SIGKILL')
+  await once(child, 'exit')
   expect(tryLock(file)).toBeUndefined()
 })
 
-test('work under a lock comes one after the other, and releases it when it throws', async () => {
-  const directory = await temporaryDirectory()
-  const file = join(directory, 'file')
-  await expect(
-    whileLocked(file, () => {
-      throw new Error('no')
-    }),
-  ).rejects.toThrow('no')
+test.runIf(process.getuid?.() === 0)(
+  'who may only read what is there cannot hold it; where it is readable, he could',
+  () => {
+    const held = tryLock(file)
+    held?.release()
+    openLock(lockOf(file))
+    chmodSync(directory, 0o755)
+    const asReader = () =>
+      execFileSync('setpriv', [
+        '--reuid',
+        '65471',
+        '--clear-groups',
+        '--regid',
+        '65471',
+        'flock',
+        '-n',
+        lockOf(file),
+        'true',
+      ])
+    expect(asReader).toThrow()
+    chmodSync(lockOf(file), 0o644)
+    expect(asReader, 'the control').not.toThrow()
+  },
+)
+
+describe('refuses', () => {
+  test.each([
+    ['a link', () => symlinkSync(join(directory, 'elsewhere'), lockOf(file))],
+    ['a directory', () => mkdirSync(lockOf(file))],
+    ['a FIFO', () => execFileSync('mkfifo', [lockOf(file)])],
+    ['a device', () => execFileSync('ln', ['-s', '/dev/null', lockOf(file)])],
+  ])('%s, and makes nothing', (_, make) => {
+    make()
+    expect(() => tryLock(file)).toThrow()
+    expect(readdirSync(directory)).toEqual(['file.lock'])
+  })
+})
+
+test('those who wait get it one after the other', async () => {
+  const held = tryLock(file)
   const order: number[] = []
-  await Promise.all(Array.from({ length: 10 }, (_, index) => whileLocked(file, () => order.push(index))))
-  expect(order.toSorted()).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
-  expect(readdirSync(directory)).toEqual([])
+  const waiting = [0, 1, 2].map(async (each) => {
+    const fd = openLock(lockOf(file))
+    await waitForLock({ lock: lockOf(file), fd })
+    order.push(each)
+    await setImmediate()
+    order.push(each)
+    closeSync(fd)
+  })
+  expect(order).toEqual([])
+  held?.release()
+  await Promise.all(waiting)
+  expect(order.filter((_, at) => at % 2 === 0)).toEqual(order.filter((_, at) => at % 2 === 1))
 })

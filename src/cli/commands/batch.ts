@@ -10,6 +10,7 @@ import { BatchSource } from '../../fleet/batch-source.ts'
 import { serve } from '../../fleet/serve.ts'
 import { TaskPlaces } from '../../fleet/task-places.ts'
 import { TaskPlans } from '../../fleet/task-plans.ts'
+import { lockOf } from '../../os/file-lock.ts'
 import { environmentLayers } from '../../policy/environment.ts'
 import { flagLayer } from '../../policy/option-layer.ts'
 import { neutralise } from '../../report/text.ts'
@@ -60,7 +61,7 @@ export const batch = subcommand('batch', async ({ flags, operands: [input = '-']
     env,
     places: new TaskPlaces(cwd),
     plans: new TaskPlans(),
-    protect: [...(input === '-' ? [] : [resolve(cwd, input)]), ...(file === undefined ? [] : [file])],
+    protect: [...(input === '-' ? [] : [resolve(cwd, input)]), ...(file === undefined ? [] : [file, lockOf(file)])],
   }
   const log = (line: string): void => void writeStderr([`llm-do: ${line}`])
   try {

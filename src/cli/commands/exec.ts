@@ -15,6 +15,7 @@ import { environmentLayers } from '../../policy/environment.ts'
 import type { PolicyLayer } from '../../policy/layer.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import type { AuditEntry } from '../../report/audit.ts'
+import type { AuditLog } from '../../report/audit-file.ts'
 import { refusal } from '../../report/classify.ts'
 import { exitStatus } from '../../report/exit-status.ts'
 import { isolationLine } from '../../report/isolation.ts'
@@ -27,6 +28,7 @@ import type { Decided } from '../../worker/authorize.ts'
 import type { Call, Environment, Words } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
 import { type CommandLine, commandOf, readCommandLine } from '../exec-arguments.ts'
+import type { FinishedRun } from '../finished-run.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
 import { usageError } from '../usage-error.ts'
 
@@ -231,14 +233,15 @@ function watchParent(parent: number, stop: (signal: NodeJS.Signals) => void): No
   return setInterval(look, LOOK_AT_PARENT)
 }
 
-/** What a run did is not for its command to rewrite: the log stays read-only in every zone that would show it. */
+/** A command must not rewrite the record of its run: log and lock stay read-only in every zone that would show them. */
 function keepingLog(request: ExecRequest, narrow: ExecOptions['narrow']): Pick<ExecOptions, 'narrow'> {
   const log = logOf(request)
   if (log === undefined) return narrow === undefined ? {} : { narrow }
   return {
     narrow: async (grant, asked) => {
+      const { lockOf } = await import('../../os/file-lock.ts')
       const policy = (await narrow?.(grant, asked)) ?? grant
-      return { ...policy, protectFiles: [...policy.protectFiles, log] }
+      return { ...policy, protectFiles: [...policy.protectFiles, log, lockOf(log)] }
     },
   }
 }
@@ -262,37 +265,59 @@ interface RecordedRun {
   readonly result: Result
   /** By the rules of a worker, where there is one. */
   readonly decided: Decided | undefined
+  readonly log: AuditLog | undefined
 }
 
-async function record({ request: { given }, result, decided }: RecordedRun): Promise<void> {
-  const file = word(given, 'audit')
-  if (file === undefined) return
-  const { appendAudit } = await import('../../report/audit-file.ts')
+/** @returns the result, which says so where the run is not in its log */
+async function record({ request: { given }, result, decided, log }: RecordedRun): Promise<Result> {
+  if (log === undefined) return result
   const worker = decided?.worker ?? word(given, 'worker')
   const decision = decisionOn(result)
-  await appendAudit(file, {
+  const entry: AuditEntry = {
     time: new Date().toISOString(),
     result,
     ...(worker !== undefined && { worker }),
     decision,
     // What a rule let through can still be refused: then it was not the rule that decided.
     decidedBy: (decision === 'refused' ? undefined : decided?.by) ?? 'policy',
-  })
+  }
+  return await log.append(entry).then(
+    () => result,
+    (error: unknown) => unrecorded(result, error),
+  )
+}
+
+/** The result of the command is kept: nothing else records the run. */
+function unrecorded(result: Result, error: unknown): Result {
+  if (!(error instanceof SandboxError)) throw error
+  const { code, message, hint } = error
+  const earlier = result.error === undefined ? [] : [`${result.error.code}: ${result.error.message}`]
+  const warnings = [...result.warnings, ...earlier]
+  return { ...result, ok: false, warnings, hints: [hint, ...result.hints], error: { code, message, hint } }
 }
 
 /** A run that cannot be recorded must not happen. */
-async function checkRecord({ given }: ExecRequest): Promise<void> {
+async function openLog({ given, options: { command } }: ExecRequest): Promise<AuditLog | undefined> {
   const file = word(given, 'audit')
-  if (file === undefined) return
-  const { checkAuditFile } = await import('../../report/audit-file.ts')
-  await checkAuditFile(file)
+  if (file === undefined) return undefined
+  const { openAuditLog } = await import('../../report/audit-file.ts')
+  return await openAuditLog(file, command)
+}
+
+interface Refused extends Omit<RecordedRun, 'result'> {
+  readonly error: unknown
 }
 
 /** A refusal is part of the record, too. */
-async function recordRefusal(request: ExecRequest, error: unknown, decided: Decided | undefined): Promise<void> {
+async function recordRefusal({ error, ...run }: Refused): Promise<void> {
   if (!(error instanceof SandboxError)) return
-  const { command, profile = 'default' } = request.options
-  await record({ request, result: refusal(error, command, profile), decided })
+  const { command, profile = 'default' } = run.request.options
+  const { error: failed } = await record({ ...run, result: refusal(error, command, profile) })
+  if (failed?.code === 'OUTPUT_FAILED')
+    throw new SandboxError('OUTPUT_FAILED', `${failed.message}. It was refused: ${error.message}`, {
+      hint: failed.hint,
+      cause: error,
+    })
 }
 
 /** How the client reads the same words; undefined where that is not how they were read here: it would run another command the next time. */
@@ -305,7 +330,6 @@ function invocationFor({ options, variables }: ExecRequest, { text }: Words): In
 
 async function run(request: ExecRequest, words: Words, line: CommandLine): Promise<number> {
   const invocation = words.bytes === undefined ? invocationFor(request, words) : undefined
-  await checkRecord(request)
   const told = new Set<string>()
   const result = await runRecorded({ request, invocation, told })
   await keepFailure(result, request, words, line)
@@ -361,23 +385,27 @@ export async function runRecorded({
   told,
   changed = (options) => options,
 }: RunToRecord): Promise<Result> {
-  const under = (await workerRoom(request))?.underWorker({ ...request, env: request.options.env ?? {} })
-  const options = {
-    ...request.options,
-    ...(invocation && { invocation, ending: endingOf(request) }),
-    narrowedFrom: () => NOT_NARROWED,
-    ...under?.options,
-    ...keepingLog(request, under?.options.narrow),
-    onPlanned: ({ warnings }: Plan) => warn(request, [...(under?.decided()?.warnings ?? []), ...warnings], told),
+  const log = await openLog(request)
+  try {
+    const under = (await workerRoom(request))?.underWorker({ ...request, env: request.options.env ?? {} })
+    const options = {
+      ...request.options,
+      ...(invocation && { invocation, ending: endingOf(request) }),
+      narrowedFrom: () => NOT_NARROWED,
+      ...under?.options,
+      ...keepingLog(request, under?.options.narrow),
+      onPlanned: ({ warnings }: Plan) => warn(request, [...(under?.decided()?.warnings ?? []), ...warnings], told),
+    }
+    const ran = await runUntilSignal(changed(options)).catch(async (error: unknown) => {
+      await recordRefusal({ request, error, decided: under?.decided(), log })
+      throw error
+    })
+    const decided = under?.decided()
+    const result = { ...ran, warnings: [...(decided?.warnings ?? []), ...ran.warnings] }
+    return await record({ request, result, decided, log })
+  } finally {
+    log?.close()
   }
-  const ran = await runUntilSignal(changed(options)).catch(async (error: unknown) => {
-    await recordRefusal(request, error, under?.decided())
-    throw error
-  })
-  const decided = under?.decided()
-  const result = { ...ran, warnings: [...(decided?.warnings ?? []), ...ran.warnings] }
-  await record({ request, result, decided })
-  return result
 }
 
 /** The requested form of JSON, also when nothing else of the command line can be parsed. */
@@ -441,28 +469,34 @@ async function show(result: Result, { given, json }: Pick<ExecRequest, 'given' |
   return exitStatus(result)
 }
 
+async function logOfClient(request: ExecRequest, audit: NonNullable<FinishedRun['audit']>): Promise<AuditLog> {
+  const { adoptAuditLog } = await import('../../report/audit-file.ts')
+  return adoptAuditLog(logOf(request) ?? '', audit)
+}
+
 /**
  * The client ran the command and its end needs words: the call has a descriptor with what was captured and what launch
  * reported. Nothing is run again.
  */
 export async function explain(call: Call, outcome: number): Promise<number> {
   const { readFinishedRun } = await import('../finished-run.ts')
-  const { status, captured, isRecorded } = readFinishedRun(outcome)
+  const { status, captured, audit } = readFinishedRun(outcome)
   try {
     const { explainOutcome } = await import('../../run/exec.ts')
     const line = readCommandLine(call.text, hasBash())
     const request = await readRequest(call, line)
     const { json } = request
+    const log = audit === undefined ? undefined : await logOfClient(request, audit)
     const { options, decided } = await planned(request)
     const told = new Set<string>()
     const onPlanned = async ({ warnings }: Plan) => {
       for (const warning of json === undefined ? warnings : []) told.add(warning)
     }
-    const result = await explainOutcome({ ...options, onPlanned }, status, captured).catch(async (error: unknown) => {
-      await recordRefusal(request, error, decided())
+    const ended = await explainOutcome({ ...options, onPlanned }, status, captured).catch(async (error: unknown) => {
+      await recordRefusal({ request, error, decided: decided(), log })
       throw error
     })
-    if (!isRecorded) await record({ request, result, decided: decided() })
+    const result = await record({ request, result: ended, decided: decided(), log })
     await keepFailure(result, request, call, line)
     // The client has told them before it started the command.
     return await show(untold(result, told), request)

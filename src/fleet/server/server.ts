@@ -14,7 +14,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { SandboxError } from '../../error.ts'
-import { tryLock } from '../../os/file-lock.ts'
+import { holderOf, lockOf, tryLock } from '../../os/file-lock.ts'
 import { makeDirectories } from '../../os/make-directories.ts'
 import { randomHex } from '../../os/random-id.ts'
 import { Live } from './live.ts'
@@ -78,8 +78,14 @@ type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) =>
 export async function startFleetServer(options: FleetServerOptions): Promise<FleetServer> {
   const { directory } = options
   for (const one of [directory, join(directory, 'files'), join(directory, 'results')]) makeDirectories(one, 0o700)
-  const lock = tryLock(join(directory, 'server'))
-  if (lock === undefined) throw new SandboxError('SETUP_FAILED', `${directory}: another server uses this directory`)
+  const file = join(directory, 'server')
+  const lock = tryLock(file)
+  if (lock === undefined)
+    throw new SandboxError(
+      'SETUP_FAILED',
+      `${directory}: another server uses this directory: ${lockOf(file)} is locked by ${holderOf(lockOf(file))}`,
+      { hint: 'end that server, or take another --data' },
+    )
   const fleet = new Fleet(options)
   try {
     const port = await fleet.listen(options.port)
