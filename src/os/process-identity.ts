@@ -29,6 +29,9 @@ export function ownIdentity(): string {
   return identityOf(process.pid) ?? `${processTable()}/${process.pid}`
 }
 
+/** Whether its number means a process here: of this boot, in this pid namespace. */
+export const isHere = (identity: string): boolean => identity.startsWith(`${processTable()}/`)
+
 /** Whether that process has ended for sure; one of another table cannot be seen from here and counts as alive. */
 export function isGone(identity: string): boolean {
   const table = processTable()

@@ -8,9 +8,10 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { SandboxError } from '../error.ts'
 import { ownDirectory } from '../host/own-directory.ts'
+import { tryLock } from '../os/file-lock.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
-import { isGone, ownIdentity } from '../os/process-identity.ts'
+import { isGone, isHere, ownIdentity } from '../os/process-identity.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -32,6 +33,8 @@ export type State = 'running' | 'ended' | 'lost'
 const NAME = /^[a-z0-9][a-z0-9_.-]{0,62}$/
 const MOST_BYTES = 16 << 20
 const [STATE_FILE, RESULT_FILE] = ['state.json', 'result.json']
+/** Locked while the process that supervises the run lives. */
+const SUPERVISOR = 'supervisor'
 
 const own = () => process.getuid?.() ?? -1
 const placeOf = (env: Environment): string => join(ownDirectory(env, own()), 'named')
@@ -44,7 +47,7 @@ export function directoryOfNamed(env: Environment, name: string): string {
   })
 }
 
-/** Takes the name. @throws SandboxError SANDBOX_EXISTS where it is taken */
+/** Takes the name, for the life of this process. @throws SandboxError SANDBOX_EXISTS where it is taken */
 export function claimName(env: Environment, sandbox: Omit<NamedSandbox, 'supervisor'>): string {
   const directory = directoryOfNamed(env, sandbox.name)
   makeDirectories(placeOf(env), 0o700)
@@ -55,7 +58,8 @@ export function claimName(env: Environment, sandbox: Omit<NamedSandbox, 'supervi
     if ((cause as NodeJS.ErrnoException).code === 'EEXIST') throw taken(sandbox.name)
     throw unusable(directory)
   }
-  if (!write(directory, STATE_FILE, { ...sandbox, supervisor: ownIdentity() })) throw unusable(directory)
+  const isWritten = write(directory, STATE_FILE, { ...sandbox, supervisor: ownIdentity() })
+  if (!isWritten || tryLock(join(directory, SUPERVISOR)) === undefined) throw unusable(directory)
   return directory
 }
 
@@ -90,8 +94,16 @@ function readJson(directory: string, name: string): unknown {
 export const resultOfNamed = (env: Environment, { name }: NamedSandbox): unknown =>
   readJson(directoryOfNamed(env, name), RESULT_FILE)
 
+/** Of another boot or pid namespace, as in a container that was started again, only the kernel knows: its lock. */
+export function isSupervised(env: Environment, { name, supervisor }: NamedSandbox): boolean {
+  if (isHere(supervisor)) return !isGone(supervisor)
+  const lock = tryLock(join(directoryOfNamed(env, name), SUPERVISOR))
+  lock?.release()
+  return lock === undefined
+}
+
 export function stateOf(env: Environment, sandbox: NamedSandbox): State {
-  const isOver = isGone(sandbox.supervisor)
+  const isOver = !isSupervised(env, sandbox)
   if (resultOfNamed(env, sandbox) !== undefined) return 'ended'
   return isOver ? 'lost' : 'running'
 }

@@ -5,9 +5,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../../error.ts'
-import { isGone } from '../../os/process-identity.ts'
+import { isHere } from '../../os/process-identity.ts'
 import { errorLines } from '../../report/text.ts'
-import { directoryOfNamed, findNamed, forgetNamed } from '../../run/named-sandboxes.ts'
+import { directoryOfNamed, findNamed, forgetNamed, isSupervised, type NamedSandbox } from '../../run/named-sandboxes.ts'
 import type { Environment } from '../call.ts'
 import { writeStderr } from '../stdio.ts'
 import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
@@ -19,27 +19,32 @@ const PATIENCE_MS = 10_000
 /** `<boot>/<pid namespace>/<pid>:<start time>`. */
 const pidOf = (identity: string): number => Number.parseInt(identity.slice(identity.lastIndexOf('/') + 1), 10)
 
-function signalSupervisor(identity: string, signal: NodeJS.Signals): void {
+/** In another pid namespace its number is that of any process here. */
+function signalSupervisor(env: Environment, sandbox: NamedSandbox, signal: NodeJS.Signals): void {
   try {
-    if (!isGone(identity)) process.kill(pidOf(identity), signal)
+    if (isHere(sandbox.supervisor) && isSupervised(env, sandbox)) process.kill(pidOf(sandbox.supervisor), signal)
   } catch {
     // It has ended in between.
   }
 }
 
 /** @returns whether it has ended in time */
-async function untilGone(identity: string): Promise<boolean> {
-  const until = performance.now() + PATIENCE_MS
-  while (!isGone(identity) && performance.now() < until) await sleep(PAUSE_MS)
-  return isGone(identity)
+async function untilGone(env: Environment, sandbox: NamedSandbox): Promise<boolean> {
+  const until = performance.now() + (isHere(sandbox.supervisor) ? PATIENCE_MS : 0)
+  while (isSupervised(env, sandbox)) {
+    if (performance.now() >= until) return false
+    await sleep(PAUSE_MS)
+  }
+  return true
 }
 
 /** It ends its run and says so in the result; one that does not is killed, and the run with it. */
 async function stopOne(env: Environment, name: string): Promise<void> {
-  const { supervisor } = findNamed(env, name)
-  signalSupervisor(supervisor, 'SIGTERM')
-  if (!(await untilGone(supervisor))) signalSupervisor(supervisor, 'SIGKILL')
-  if (!(await untilGone(supervisor)))
+  const sandbox = findNamed(env, name)
+  const { supervisor } = sandbox
+  signalSupervisor(env, sandbox, 'SIGTERM')
+  if (!(await untilGone(env, sandbox))) signalSupervisor(env, sandbox, 'SIGKILL')
+  if (!(await untilGone(env, sandbox)))
     throw new SandboxError('BACKEND_FAILED', `${name}: process ${pidOf(supervisor)} does not end.`, {
       hint: `ps -o stat,wchan -p ${pidOf(supervisor)}`,
     })
