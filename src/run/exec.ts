@@ -7,6 +7,7 @@ import { isatty } from 'node:tty'
 import { type Captured, outcomeOfStatus } from '../backends/launch-status.ts'
 import type { Outcome } from '../backends/outcome.ts'
 import { appliedPending, isListed, pendingAfter } from '../cow/pending.ts'
+import { SandboxError } from '../error.ts'
 import { entryIdentities } from '../host/entries.ts'
 import type { GuardedLaunch } from '../launch-cache/store.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
@@ -103,9 +104,22 @@ function isEngineInDoubt({ prepared: { facts, plan }, outcome: { cause, failure 
 export async function explainOutcome(options: ExecOptions, status: string, captured?: Captured): Promise<Result> {
   const outcome = outcomeOfStatus(status, captured)
   // A sandbox that could not be built is a question to the engines.
-  const prepared = await prepareBy(options, outcome.cause === 'setup' ? 'trial' : 'run')
+  const prepared = await prepareBy(options, outcome.cause === 'setup' ? 'trial' : 'run').catch((error: unknown) => {
+    throw outcome.cause === 'setup' ? error : unexplained(outcome, error)
+  })
   await options.onPlanned?.(prepared.plan)
   return decide(options, await judge(prepared, outcome), outcome)
+}
+
+/** The command can have changed what its plan was made from, such as its own working directory. Never a refusal: it has run. */
+function unexplained({ exitCode, signal }: Outcome, error: unknown): unknown {
+  if (!(error instanceof SandboxError)) return error
+  const end = signal === null ? `exit code ${exitCode}` : signal
+  return new SandboxError(
+    'BACKEND_FAILED',
+    `the command has run and ended with ${end}, and what its plan was made from has changed, so there is no more to tell: ${error.message}`,
+    { hint: 'look at what it changed before you run it again', cause: error },
+  )
 }
 
 /** What an outcome means to the caller. */

@@ -242,6 +242,22 @@ toolsets:
     },
   )
 
+  test('is no refusal where the command has removed what its plan was made from', async () => {
+    mkdirSync(join(site.current.work, 'sub'))
+    const words = audited('--json', '--rw', '.', '--workdir', '/workspace/sub', '-c')
+    for (const [script, reason] of [
+      ['true', 'exit'],
+      ['rmdir ../sub; printf "\\377"', 'lost'],
+    ] as const) {
+      const { stdout } = await runIn([...words, script])
+      expect(JSON.parse(stdout.toString()).reason).toBe(reason)
+    }
+    expect(lines().map(({ decision, reason }) => [decision, reason])).toEqual([
+      ['run', 'exit'],
+      ['run', 'lost'],
+    ])
+  })
+
   test('is in the log once when its result cannot be written', async () => {
     const words = audited('--json', '--', 'true')
     await runIn(words)

@@ -252,11 +252,11 @@ function logOf({ given, options: { cwd = '' } }: ExecRequest): string | undefine
   return file === undefined ? undefined : resolve(cwd, file)
 }
 
-/** It was let through, and then there was nothing to run. */
-const NOTHING_DECIDED = new Set(['COMMAND_NOT_FOUND', 'COMMAND_NOT_EXECUTABLE'])
+/** It was let through, and then there was nothing to run, or its end was lost. */
+const LET_RUN = new Set(['COMMAND_NOT_FOUND', 'COMMAND_NOT_EXECUTABLE', 'BACKEND_FAILED'])
 
 function decisionOn({ error }: Result): AuditEntry['decision'] {
-  if (error === undefined || NOTHING_DECIDED.has(error.code)) return 'run'
+  if (error === undefined || LET_RUN.has(error.code)) return 'run'
   return error.code === 'COMMAND_BLOCKED' ? 'blocked' : 'refused'
 }
 
