@@ -111,6 +111,8 @@ static const char *who_lets_run(const struct launchfile *file, char **words) {
 #define SYNTAX "|&;<>()$`{}\n"
 #define SUBSTITUTION "$`(){}" /* signs after which text runs that no rule has seen */
 #define BETWEEN "|&;\n"
+#define BLANKS " \t"
+#define DIGITS "0123456789"
 
 /* A text that only starts one program, or begins with a word of the shell's own where that is let through. */
 static const char *who_lets_simple(const struct launchfile *file, const char *text, int may_use_syntax) {
@@ -121,21 +123,25 @@ static const char *who_lets_simple(const struct launchfile *file, const char *te
   return who_lets_run(file, division.token);
 }
 
-static int is_duplication(const char *at) { return (at[0] == '<' || at[0] == '>') && at[1] == '&' && at[2] && strchr("-0123456789", at[2]); }
+/* Bytes of `2>&1`, alone between blanks or separators: its ampersand ends no command. 0: there is none at `at`. */
+static size_t duplication(const char *script, const char *at) {
+  const char *end = at + strspn(at, DIGITS);
+  if ((at > script && !strchr(BLANKS BETWEEN, at[-1])) || (*end != '<' && *end != '>') || end[1] != '&') return 0;
+  size_t target = end[2] == '-' ? 1 : strspn(end + 2, DIGITS);
+  end += 2 + target;
+  return target && strchr(BLANKS BETWEEN, *end) ? (size_t)(end - at) : 0; /* the NUL is found, too */
+}
 
-/* `2>&1` becomes a blank: its ampersand ends no command. */
-static void drop_duplications(const char *script, char *text) {
+/* Each becomes a blank. -1 where another redirection is left: a file, or an ampersand that shells do not read alike, is node's. */
+static int drop_duplications(const char *script, char *text) {
   char *end = text;
-  for (; *script; script++) {
-    if (!is_duplication(script)) {
-      *end++ = *script;
-      continue;
-    }
-    while (end > text && end[-1] >= '0' && end[-1] <= '9') end--;
-    *end++ = ' ';
-    script += 2;
+  for (const char *at = script; *at;) {
+    size_t length = duplication(script, at);
+    *end++ = length ? ' ' : *at;
+    at += length ? length : 1;
   }
   *end = 0;
+  return strpbrk(text, "<>") ? -1 : 0;
 }
 
 /* Also of a blank that a backslash would have kept, as node does: what is left of that is no text to divide. */
@@ -149,7 +155,7 @@ static char *trim(char *text) {
 static const char *who_lets_list(const struct launchfile *file, const char *script, const char *answer) {
   static char text[TEXT_MAX];
   const char *reason = NULL;
-  drop_duplications(script, text);
+  if (drop_duplications(script, text) < 0) return NULL;
   for (char *rest = text, *part; (part = strsep(&rest, BETWEEN));) {
     const char *command = trim(part);
     if (!*command) continue;

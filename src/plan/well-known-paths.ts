@@ -1,5 +1,8 @@
 /** Questions about absolute POSIX paths, and the tables of paths with a special meaning. Pure; nothing is looked at. */
 import { posix } from 'node:path'
+import { INVISIBLE } from '../text/invisible.ts'
+
+const UNSEEN = new RegExp(`[${INVISIBLE}]`, 'gu')
 
 export const WORKSPACE = '/workspace'
 export const SANDBOX_HOME = '/home/sandbox'
@@ -39,7 +42,7 @@ export function byText(a: string, b: string): number {
 
 /** For messages of one line: control characters, invisible and direction-changing ones as escapes. */
 export function shown(path: string): string {
-  return path.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
+  return path.replace(UNSEEN, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
 interface KnownPath {

@@ -3,12 +3,12 @@
  * so that it cannot be taken for a line of the command, and no character of it moves a cursor or hides another one.
  */
 import type { SandboxError } from '../error.ts'
+import { INVISIBLE } from '../text/invisible.ts'
 import type { Denial, Result } from './result.ts'
 
 const MARK = 'llm-do: '
 
-/** Controls (escape sequences begin with one), format characters (text direction, zero width), line breaks, half characters. */
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+const UNSEEN = new RegExp(`[${INVISIBLE}]`, 'gu')
 
 /** Text of foreign origin on one line of a terminal: what does not print as itself is spelled `\u{1b}`. */
 export function neutralise(text: string): string {

@@ -58,8 +58,19 @@ export function decide(shell: Shell, argv: readonly string[]): Verdict {
 const SYNTAX = /[|&;<>()$`{}\n\r]/
 /** Signs after which text runs that no rule has seen. */
 const SUBSTITUTION = /[$`(){}]/
-/** `2>&1`: its ampersand ends no command. */
-const DUPLICATED = /\d*[<>]&[\d-]/g
+/** Kept as they are: a redirection in quotes is none. */
+const QUOTED = String.raw`"(?:\\.|[^"\\])*"|'[^']*'|\\.`
+/** The number of a descriptor: digits that are a word of their own, up to the sign. */
+const DESCRIPTOR = String.raw`(?:(?<=^|[\s|&;<>()])\d+)?`
+/** `2>&1`, alone between blanks or separators: its ampersand ends no command. */
+const DUPLICATION = new RegExp(String.raw`${QUOTED}|(?<=^|[\s|&;])\d*[<>]&(?:\d+|-)(?=$|[\s|&;])`, 'gs')
+/** Any redirection with its file; which of them a shell knows differs, so each is taken for one. */
+const REDIRECTION = new RegExp(
+  String.raw`${QUOTED}|${DESCRIPTOR}(?:&>>?|<<<|<<-?|<>|>>|>\||[<>]&?)[ \t]*(?:${QUOTED}|[^\s|&;<>()"'\\])*`,
+  'gs',
+)
+/** An ampersand that shells do not read alike. */
+const UNCLEAR = /[<>]&|&>/
 const ASSIGNMENT = /^[A-Za-z_]\w*\+?=/
 /** By which a shell begins something of its own. */
 const OF_SHELL: ReadonlySet<string> = new Set(SHELL_WORDS)
@@ -105,25 +116,42 @@ function decideSimple(input: {
 
 const STRICTNESS: Readonly<Record<Decision, number>> = { run: 0, ask: 1, block: 2 }
 
-/** Every command of a list or pipe is decided by itself and the strictest answer counts; what no rule can see makes it a question. */
-function decideParts(shell: Shell, script: string): Verdict {
-  const parts = script
-    .replaceAll(DUPLICATED, ' ')
+const QUOTED_ONLY = new RegExp(QUOTED, 'gs')
+
+const without = (text: string, redirections: RegExp): string =>
+  text.replaceAll(redirections, (found) => (/^["'\\]/.test(found) ? found : ' '))
+
+const partsOf = (text: string): readonly string[] =>
+  text
     .split(/[|&;\n\r]+/)
     .map((part) => part.trim())
     .filter((part) => part !== '')
-  const verdicts = parts.map((text) => decideSimple({ shell, text, allowShellSyntax: true }))
-  const unseen: Verdict[] = SUBSTITUTION.test(script)
-    ? [
-        {
-          decision: 'ask',
-          by: 'shell syntax',
-          why: 'the text of -c holds a substitution or a group, whose commands no rule has seen',
-        },
-      ]
-    : []
-  const [strictest] = [...verdicts, ...unseen].sort((a, b) => STRICTNESS[b.decision] - STRICTNESS[a.decision])
+
+/**
+ * Every command of a list or pipe is decided alone, with its redirections and without, and the strictest answer counts; what no rule can see
+ * makes it a question.
+ */
+function decideParts(shell: Shell, script: string): Verdict {
+  const known = without(script, DUPLICATION)
+  const asWritten = partsOf(known)
+  const bare = [...partsOf(without(known, REDIRECTION)), ...asWritten.map((part) => without(part, REDIRECTION).trim())]
+  const texts = [...new Set([...asWritten, ...bare.filter((text) => text !== '')])]
+  const verdicts = texts.map((text) => decideSimple({ shell, text, allowShellSyntax: true }))
+  const [strictest] = [...verdicts, ...questionsAbout(script, known)].sort(
+    (a, b) => STRICTNESS[b.decision] - STRICTNESS[a.decision],
+  )
   return strictest ?? blocked('the text of -c names no command')
+}
+
+/** @param known the text without the redirections that all shells read alike */
+function questionsAbout(script: string, known: string): readonly Verdict[] {
+  const about = (why: string): Verdict => ({ decision: 'ask', by: 'shell syntax', why: `the text of -c holds ${why}` })
+  return [
+    ...(SUBSTITUTION.test(script) ? [about('a substitution or a group, whose commands no rule has seen')] : []),
+    ...(UNCLEAR.test(known.replaceAll(QUOTED_ONLY, ''))
+      ? [about('a redirection that shells read in different ways')]
+      : []),
+  ]
 }
 
 function blocked(why: string): Verdict {

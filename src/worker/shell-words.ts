@@ -1,4 +1,5 @@
 /** Command text -> words, as a POSIX shell divides it when it expands nothing; and what in it a reader cannot see. Pure. */
+import { INVISIBLE } from '../text/invisible.ts'
 
 export type Division =
   | { readonly ok: true; readonly tokens: readonly string[] }
@@ -39,8 +40,8 @@ export function quoteWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }
 
-/** Controls, format characters (direction, zero width), separators of lines, lone surrogates, private use. */
-const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/u
+/** Also private use and unassigned code points. */
+const UNSEEN = new RegExp(`[${INVISIBLE}\\p{C}]`, 'u')
 const SHELL_SIGNS = /[|&;<>()$`\\"'*?[\]{}#~=%!\s]/
 /** Look like shell signs, but Unicode does not say so: vertical bars, backticks, angle quotes, slashes, asterisks. */
 const LOOK_ALIKES = /[\u01c0\u2223\u23d0\u2758\u2759\u02cb\u2035\u2039\u203a\u2215\u2044\u29f8\u2217\u204e\u204f]/

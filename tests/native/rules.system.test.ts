@@ -11,6 +11,7 @@ import type { Decision, Rule, Shell } from '../../src/worker/worker.ts'
 import { newDirectory } from '../support/directory.ts'
 import { driver } from '../support/driver.ts'
 import { describeWith } from '../support/needs.ts'
+import { RULES, SHELL_TEXTS } from '../worker/shell-texts.ts'
 
 const built = { file: '' }
 
@@ -62,7 +63,7 @@ function whoLetsByNode(shell: Shell, one: Case, { approval, allowShellSyntax }: 
 /** What the client judges by itself: text that shows as what it is, and in which no rule has to see what a substitution runs. */
 function isClients(one: Case, { allowShellSyntax }: Operator): boolean {
   if (typeof one !== 'string') return /^[ -~]+$/.test(one[0] ?? '')
-  return allowShellSyntax && /^[ -~\n\t]*$/.test(one) && !/[$`(){}]/.test(one)
+  return allowShellSyntax && /^[ -~\n\t]*$/.test(one) && !/[$`(){}<>]/.test(one)
 }
 
 /** Numbers that are the same in each run of the tests. */
@@ -75,7 +76,7 @@ function numbers(seed: number): (below: number) => number {
 }
 
 const WORDS = [...'git|log|git|log|-x|a b||if|exec|A=b|g\u0456t|git\u200b|ü|x;y|"|\\'.split('|'), "'"]
-const PIECES = [...WORDS, ...' @ @ @  @\t@\n@"@\'@\\@$x@`@|@&&@>@{@~@*@#@='.split('@')]
+const PIECES = [...WORDS, ...' @ @ @  @\t@\n@"@\'@\\@$x@`@|@&&@>@2>&1@>&@1@<@{@~@*@#@='.split('@')]
 const DECISIONS: readonly Decision[] = ['run', 'ask', 'block']
 
 interface Chance {
@@ -146,6 +147,22 @@ describeWith('gcc', 'the client under a worker', () => {
     'block',
   )
 
+  test('judges texts with redirections as node does, or leaves them to it', async () => {
+    const shell = shellOf(
+      RULES.map(([tokens, decision]) => rule(tokens, decision)),
+      'run',
+    )
+    const texts = SHELL_TEXTS.map(([text]) => text)
+    const letRunHere = await letRun(compiled(shell, 'prompt', true), texts)
+    expect(SHELL_TEXTS.filter(([, decision], at) => letRunHere[at] && decision !== 'run')).toEqual([])
+    expect(texts.filter((_, at) => letRunHere[at])).toEqual([
+      'git log 2>&1',
+      'git log >&2',
+      'git log 2>&-',
+      'git log 2>&1 | wc -l',
+    ])
+  })
+
   // By chance, compared with node: above. These are what a person would try.
   test.each<readonly [Case, boolean, Approval]>([
     [['git', 'log', '--all'], true, 'prompt'],
@@ -168,7 +185,8 @@ describeWith('gcc', 'the client under a worker', () => {
   })
 
   test.each<readonly [string, string, Approval]>([
-    ['pwd && git log -3 2>&1 | echo "a b" > out; git log &', 'rule "pwd"', 'prompt'],
+    ['pwd && git log -3 2>&1 | echo "a b"; git log &', 'rule "pwd"', 'prompt'],
+    ['git log > out', '', 'prompt'],
     ['\tgit log\n\npwd\n', 'rule "git log"', 'prompt'],
     ['git log | git push', '', 'prompt'],
     ['git log; npm test', '', 'prompt'],

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { decide, decideScript, shadowOf } from '../../src/worker/rules.ts'
 import { divide, hiddenCharacter, quoteWord } from '../../src/worker/shell-words.ts'
 import type { Shell } from '../../src/worker/worker.ts'
+import { RULES as OPEN, SHELL_TEXTS } from './shell-texts.ts'
 import { worker } from './support.ts'
 
 function shell(yaml: string): Shell {
@@ -108,6 +109,19 @@ describe('the text of -c is judged as what a shell would make of it', () => {
       expect(scriptByDefault('run', 'wc a')).toBe('run')
     },
   )
+})
+
+test.each(SHELL_TEXTS)('with shell syntax allowed and a default that lets run, %j: %s', (text, decision) => {
+  const from = { file: 'w.worker', line: 1, key: 'rules' }
+  const rules = OPEN.map(([tokens, said]) => ({
+    pattern: tokens.join(' '),
+    tokens,
+    match: 'prefix' as const,
+    decision: said,
+    from,
+  }))
+  const shell = { rules, default: { value: 'run' as const, from } }
+  expect(decideScript({ shell, script: text, allowShellSyntax: true }).decision).toBe(decision)
 })
 
 test('a program whose name holds a hidden sign is blocked, also where the default lets run what no rule names', () => {
