@@ -1,6 +1,7 @@
 /** What a person is asked before a command runs, and what the answers mean. Pure but for the asking, which comes in. */
 import { createHash } from 'node:crypto'
 import { SandboxError } from '../error.ts'
+import { canonicalJson } from '../plan/hash.ts'
 import { zonesInside } from '../plan/mounts.ts'
 import { showNetwork } from '../policy/keys/network-narrowing.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -21,7 +22,7 @@ export interface Question {
   /** Canonical path of the worker's file. */
   readonly workerFile: string
   readonly workshop?: string
-  readonly policy: Pick<Policy, 'zones' | 'workspace' | 'samePath' | 'network' | 'backend' | 'credentials' | 'sshAgent'>
+  readonly policy: Policy
   /** Canonical directory of the caller. */
   readonly cwd: string
   /** Canonical home directory of the caller, which is never shown unasked. */
@@ -42,11 +43,19 @@ export function questionText(question: Question): string {
       ? []
       : [`credentials: ${policy.credentials.map(({ file }) => file).join(', ')}`]),
     ...(policy.sshAgent ? ['the SSH agent can be used'] : []),
+    ...variableLines(policy),
     `because: ${why}`,
     '[y]es once, [s]ession: this very command from now on, [n]o, [q]uit? ',
   ]
     .map(neutralise)
     .join('\n')
+}
+
+/** A variable of a worker can decide what the command does (LD_PRELOAD). Values of the operator can be secrets: only their names are shown. */
+function variableLines({ env, origins }: Policy): readonly string[] {
+  const isWorkers = (name: string): boolean => !Object.hasOwn(origins, `env.set.${name}`)
+  const set = Object.entries(env.set).map(([name, value]) => (isWorkers(name) ? `${name}=${quoteWord(value)}` : name))
+  return set.length === 0 ? [] : [`sets:    ${set.join(', ')}`]
 }
 
 /** Everything that is visible, the caller's directory too where no zone names it. */
@@ -75,21 +84,18 @@ export function readAnswer(text: string): Answer | undefined {
   return Object.hasOwn(ANSWERS, word) ? ANSWERS[word] : undefined
 }
 
-/** What a session's approval is remembered by: the exact words, and everything else that the person was shown. */
+/**
+ * The key of a session's approval: the exact words, and the whole policy they would run under, values of variables included. It leaves out
+ * who set a key, and which files of this machine are protected.
+ */
 export function approvalKey({ command, worker, workerFile, workshop, policy, cwd }: Question): string {
-  const { zones, workspace, samePath, network, backend, credentials, sshAgent } = policy
-  const shown = zones.map(({ name, target, hostPath, mode, sockets }) => [
-    name,
-    target ?? '',
-    hostPath ?? '',
-    mode,
-    sockets,
-  ])
-  const files = credentials.map(({ file, target }) => [file, target])
-  const paths = [cwd, shown, workspace, samePath]
-  const facts = [command, worker, workerFile, workshop ?? '', ...paths, network, backend, files, sshAgent]
-  return createHash('sha256').update(JSON.stringify(facts)).digest('hex')
+  const { profile: _, origins: __, protectFiles: ___, zones, credentials, ...rest } = policy
+  const wanted = { ...rest, zones: zones.map(withoutOrigin), credentials: credentials.map(withoutOrigin) }
+  const facts = [command, worker, workerFile, workshop ?? '', cwd, wanted]
+  return createHash('sha256').update(canonicalJson(facts)).digest('hex')
 }
+
+const withoutOrigin = <T extends { readonly origin: unknown }>({ origin: _, ...rest }: T): Omit<T, 'origin'> => rest
 
 /** The approvals of a session. */
 export interface Memory {

@@ -38,6 +38,8 @@ const CREDENTIAL: Credential = {
 }
 /** The policy of the question, and what differs. */
 const policyWith = (changes: Partial<Policy>): Policy => ({ ...operator({ rw: ['./out:/out'] }), ...changes })
+/** As a worker sets variables. */
+const setting = (set: Policy['env']['set']): Policy => policyWith({ env: { inherit: [], set } })
 const ASK: Verdict = { decision: 'ask', by: 'default', why: 'why' }
 const settled = async (input: {
   readonly verdict?: Verdict
@@ -60,6 +62,13 @@ test('the question shows command, worker, zones with modes, network and reason',
     'because: w.worker:3: default says ask',
     '[y]es once, [s]ession: this very command from now on, [n]o, [q]uit? ',
   ])
+})
+
+test('the question shows what a worker sets, and only the names of what the operator does', () => {
+  const policy = operator({ env: ['SECRET=1'] })
+  const env = { ...policy.env, set: { ...policy.env.set, LD_PRELOAD: '/workspace/e vil.so\u3164' } }
+  const lines = questionText(question({ policy: { ...policy, env } })).split('\n')
+  expect(lines[4]).toBe("sets:    SECRET, LD_PRELOAD='/workspace/e vil.so\\u{3164}'")
 })
 
 test.each([
@@ -146,9 +155,19 @@ describe('what is approved for a session', () => {
     ['another backend', { policy: policyWith({ backend: 'process' }) }],
     ['another workspace', { policy: policyWith({ workspace: 'rw' }) }],
     ['the same path inside', { policy: policyWith({ samePath: true }) }],
+    ['variables', { policy: setting({ LD_PRELOAD: '/workspace/evil.so' }) }],
+    ['another filter', { policy: policyWith({ seccomp: 'off' }) }],
+    ['another limit', { policy: operator({ rw: ['./out:/out'], timeout: '1h' }) }],
+    ['values of the operator', { policy: operator({ rw: ['./out:/out'], env: ['SECRET=1'] }) }],
   ])('does not hold for %s', (_, more) => {
     expect(approvalKey(question(more))).not.toBe(approvalKey(question()))
     expect(approvalKey(question(more))).toBe(approvalKey(question(more)))
+  })
+
+  test('tells one value of a variable from another, and asks no more for who set it', () => {
+    const keyOf = (policy: Policy) => approvalKey(question({ policy }))
+    expect(keyOf(setting({ A: '1' }))).not.toBe(keyOf(setting({ A: '2' })))
+    expect(keyOf(policyWith({ origins: {}, protectFiles: ['/x'] }))).toBe(approvalKey(question()))
   })
 
   test('tells one credential file from another at the same place', () => {
