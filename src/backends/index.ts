@@ -4,6 +4,7 @@ import type { BackendOffer, Offers } from '../plan/offers.ts'
 import { BACKEND_NAMES, type BackendName } from '../policy/values.ts'
 import type { Backend, OfferQuestion } from './backend.ts'
 import { docker } from './docker/index.ts'
+import { keyRefusal, keyWarnings } from './key-support.ts'
 import { namespace } from './namespace/index.ts'
 import { noNamespaces } from './no-namespaces/index.ts'
 import { processBackend } from './process/index.ts'
@@ -31,6 +32,11 @@ export function offersOf(facts: HostFacts): readonly (Offers & { readonly name: 
 export function offersFor(question: OfferQuestion): readonly BackendOffer[] {
   return BACKENDS.map(({ name, traits, offers, terms }) => {
     const own = offers(question.facts)
-    return { name, traits, ...own, barred: own.unusable, ...terms?.(own, question) }
+    const { barred = own.unusable, warnings = [], ...others } = terms?.(own, question) ?? {}
+    return {
+      ...{ name, traits, ...own, ...others },
+      barred: keyRefusal(name, question.policy) ?? barred,
+      warnings: [...warnings, ...keyWarnings(name, question.policy)],
+    }
   })
 }

@@ -1,19 +1,7 @@
 /** The row of the docker backend, podman included: one container a run, or one a session. */
-import { isTerminated } from '../../network/termination.ts'
-import type { Lack } from '../../plan/offers.ts'
 import { wordOf } from '../../policy/keys/network-layers.ts'
-import type { Policy } from '../../policy/policy.ts'
 import type { Backend } from '../backend.ts'
 import { dockerOffers } from './offers.ts'
-
-/** The bundle of an image is a file of its own, and the run's certificate must not become a file of the host to be mounted there. */
-const noTermination = ({ network }: Policy): Lack | undefined =>
-  isTerminated(network)
-    ? {
-        why: 'credentials and limits of requests (network.terminate) are held for the namespace backend only',
-        fix: '--backend namespace',
-      }
-    : undefined
 
 export const docker: Backend = {
   name: 'docker',
@@ -50,7 +38,7 @@ export const docker: Backend = {
             fix: '--backend docker, or unset ENABLE_DOCKER',
           },
         }
-      : { barred: noTermination(policy) ?? offers.unusable, isUnobserved: facts.docker === undefined },
+      : { barred: offers.unusable, isUnobserved: facts.docker === undefined },
   isolation: ({ network, seccomp }) => ({
     fs: 'image',
     pid: true,

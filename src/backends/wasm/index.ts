@@ -14,6 +14,15 @@ function wallsObstacle(policy: Policy, facts: HostFacts): Lack | undefined {
   return offers.unusable ?? engineObstacle(facts, engineFor(policy, offers))
 }
 
+/** Around a bare node nothing counts the time of its processors. */
+const withoutRlimits = ({ resources }: Policy, walls: Lack | undefined): Lack | undefined =>
+  walls !== undefined && resources.cpuTime !== null
+    ? {
+        why: 'cpuTime is held by the namespace sandbox around the module, which cannot be had here',
+        fix: '--timeout TIME',
+      }
+    : undefined
+
 const usesWasmtime = ({ runtime }: Policy): boolean => runtime === 'wasmtime'
 
 export const wasm: Backend = {
@@ -43,7 +52,7 @@ export const wasm: Backend = {
     const walls = wallsObstacle(policy, facts)
     return {
       ...(walls === undefined && { engine: engineFor(policy, namespaceOffers(facts)) }),
-      barred: usesWasmtime(policy) ? wasmtimeObstacle(facts, walls) : undefined,
+      barred: usesWasmtime(policy) ? wasmtimeObstacle(facts, walls) : withoutRlimits(policy, walls),
     }
   },
   // A WASI command has no processes, no System V IPC and no system calls; the filter is around what runs it.
