@@ -100,7 +100,7 @@ async function serveServer(agent: Agent, state: AgentState, journal: Journal): P
   const { settings, log } = agent
   const engine = engineOf(agent, state)
   const isolation = await checkMachine(engine)
-  const client = new ServerClient({ server: settings.server, token: tokens(settings) })
+  const client = new ServerClient({ server: settings.server, workerId: settings.workerId, token: tokens(settings) })
   warnOfPlainToken(settings, log)
   const register = () => registerAt(client, agent, isolation)
   await register()

@@ -7,6 +7,8 @@ import { neutralise } from '../report/text.ts'
 export interface ClientOptions {
   /** Base of all paths. */
   readonly server: URL
+  /** Shown with every request: no page of a browser can do that unasked. */
+  readonly workerId: string
   /** Of this moment; undefined: the server wants none. */
   readonly token: () => string | undefined
 }
@@ -48,11 +50,13 @@ const MOST_REDIRECTS = 3
 export class ServerClient {
   private readonly base: URL
   private readonly token: ClientOptions['token']
+  private readonly workerId: string
 
-  constructor({ server, token }: ClientOptions) {
+  constructor({ server, workerId, token }: ClientOptions) {
     this.base = new URL(server)
     if (!this.base.pathname.endsWith('/')) this.base.pathname += '/'
     this.token = token
+    this.workerId = encodeURIComponent(workerId)
   }
 
   /** @throws Error of the network; ProtocolError */
@@ -99,7 +103,7 @@ export class ServerClient {
     for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects += 1) {
       const response = await fetch(at, {
         ...request,
-        headers: { ...request.headers, ...this.tokenHeaders() },
+        headers: { ...request.headers, 'X-Worker-Id': this.workerId, ...this.tokenHeaders() },
         redirect: 'manual',
       })
       if (response.status < 300 || response.status > 399 || response.status === 304) return response

@@ -19,8 +19,13 @@ export interface TestServer {
   readonly call: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
   readonly register: (workerId: string, headers?: Record<string, string>) => Promise<Answer>
   readonly submit: (command: string) => Promise<string>
-  readonly take: (workerId: string, wait?: number) => Promise<Answer>
-  readonly report: (jobId: string, workerId: string, more?: Record<string, unknown>) => Promise<Answer>
+  readonly take: (workerId: string, wait?: number, headers?: Record<string, string>) => Promise<Answer>
+  readonly report: (
+    jobId: string,
+    workerId: string,
+    more?: Record<string, unknown>,
+    headers?: Record<string, string>,
+  ) => Promise<Answer>
   readonly task: (id: string) => Promise<Answer['body']>
   readonly close: () => Promise<void>
 }
@@ -58,14 +63,21 @@ export async function testServer(
     sweep: () => tick.sweep(),
     call,
     close,
-    register: (workerId, headers) => call('POST', '/api/workers/register', { workerId, hostname: 'host' }, headers),
+    register: (workerId, headers) =>
+      call('POST', '/api/workers/register', { workerId, hostname: 'host' }, { ...as(workerId), ...headers }),
     submit: async (command) => (await call('POST', '/api/tasks', { command })).body.id,
-    take: (workerId, wait = 0) => call('GET', `/api/jobs/get-job?workerId=${workerId}&wait=${wait}`),
-    report: (jobId, workerId, more = {}) =>
-      call('POST', '/api/jobs/submit-result', { jobId, workerId, stdout: 'out', stderr: '', exitCode: 0, ...more }),
+    take: (workerId, wait = 0, headers = {}) =>
+      call('GET', `/api/jobs/get-job?workerId=${workerId}&wait=${wait}`, undefined, { ...as(workerId), ...headers }),
+    report: (jobId, workerId, more = {}, headers = {}) => {
+      const body = { jobId, workerId, stdout: 'out', stderr: '', exitCode: 0, ...more }
+      return call('POST', '/api/jobs/submit-result', body, { ...as(workerId), ...headers })
+    },
     task: async (id) => (await call('GET', `/api/tasks/${id}`)).body,
   }
 }
+
+/** How an agent names itself. */
+export const as = (workerId: string): Record<string, string> => ({ 'x-worker-id': encodeURIComponent(workerId) })
 
 const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 

@@ -2,7 +2,7 @@
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { describeWith } from '../support/needs.ts'
-import { type TestServer, testServer } from './fleet-server.ts'
+import { as, type TestServer, testServer } from './fleet-server.ts'
 
 /** Runs where its text becomes HTML, by the element's handler where scripts that are set as HTML do not run. */
 const HOSTILE = `<script>document.title = 'taken'</script><img src=x onerror="document.title = 'taken'">`
@@ -69,7 +69,7 @@ describeWith('chromium', 'the page', () => {
     await expect.poll(() => stateOf(page).textContent()).toBe('queued')
     const { jobId } = (await server.take('agent-1', 30)).body.job
     for (const data of ['one\n', 'two\n']) {
-      await server.call('POST', '/api/jobs/stream-output', { jobId, data, type: 'stdout' })
+      await server.call('POST', '/api/jobs/stream-output', { jobId, data, type: 'stdout' }, as('agent-1'))
       await expect.poll(() => output(page).textContent()).toContain(data)
     }
     expect(await stateOf(page).textContent()).toBe('running')
@@ -99,7 +99,7 @@ describeWith('chromium', 'the page', () => {
     const { jobId } = (await server.take('agent-1', 30)).body.job
     await expect.poll(() => keptBack.length).toBeGreaterThan(0)
     for (const data of ['one\n', 'two\n']) {
-      await server.call('POST', '/api/jobs/stream-output', { jobId, data, type: 'stdout' })
+      await server.call('POST', '/api/jobs/stream-output', { jobId, data, type: 'stdout' }, as('agent-1'))
     }
     await page.waitForFunction('pieces === 2')
     await letGo()
@@ -144,10 +144,11 @@ describeWith('chromium', 'the page', () => {
     const server = await testServer()
     const { page, complaints } = await open(server)
     await server.register('agent-1')
-    await server.call('POST', '/api/workers/register', { workerId: HOSTILE, hostname: HOSTILE, os: HOSTILE })
+    const hostile = { workerId: HOSTILE, hostname: HOSTILE, os: HOSTILE }
+    await server.call('POST', '/api/workers/register', hostile, as(HOSTILE))
     await submit(page, HOSTILE)
     const { jobId } = (await server.take('agent-1', 30)).body.job
-    await server.call('POST', '/api/jobs/stream-output', { jobId, data: HOSTILE, type: 'stdout' })
+    await server.call('POST', '/api/jobs/stream-output', { jobId, data: HOSTILE, type: 'stdout' }, as('agent-1'))
     await expect.poll(() => output(page).textContent()).toBe(HOSTILE)
     const said = { message: HOSTILE, reason: HOSTILE.slice(0, 60), planHash: HOSTILE }
     const more = { denials: [HOSTILE, { layer: HOSTILE }], limits: { [HOSTILE.slice(0, 60)]: HOSTILE } }

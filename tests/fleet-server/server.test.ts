@@ -7,7 +7,7 @@ import sqlite from 'node-sqlite3-wasm'
 import { describe, expect, test } from 'vitest'
 import { startFleetServer } from '../../src/fleet/server/server.ts'
 import { OFFLINE_AFTER_MS } from '../../src/fleet/server/store.ts'
-import { testServer, tokenFor } from './fleet-server.ts'
+import { as, testServer, tokenFor } from './fleet-server.ts'
 
 const ZIP = Buffer.from(`504b0506${'00'.repeat(18)}`, 'hex')
 
@@ -28,7 +28,7 @@ describe('a task', () => {
         job: { jobId: id, command: 'echo a\necho b', filename: 'files.zip', fileUrl: `/api/files/download/${id}` },
       },
     })
-    await server.call('POST', '/api/jobs/stream-output', { jobId: id, data: 'a\n', type: 'stdout' })
+    await server.call('POST', '/api/jobs/stream-output', { jobId: id, data: 'a\n', type: 'stdout' }, as('one'))
     expect(await server.task(id)).toMatchObject({ state: 'running', worker: 'one', stdout: 'a\n' })
     expect((await server.report(id, 'one', { stdout: 'a\nb\n', planHash: 'abc', exitCode: 3 })).status).toBe(200)
     const ended = { state: 'done', exitCode: 3, stdout: 'a\nb\n', details: { planHash: 'abc' } }
@@ -49,7 +49,8 @@ describe('a task', () => {
     await Promise.all([server.register('gone'), server.register('one')])
     const aborted = new AbortController()
     server.clock.ms += 1
-    const gone = fetch(`${server.url}/api/jobs/get-job?workerId=gone&wait=30`, { signal: aborted.signal })
+    const asking = { headers: as('gone'), signal: aborted.signal }
+    const gone = fetch(`${server.url}/api/jobs/get-job?workerId=gone&wait=30`, asking)
     gone.catch(() => undefined)
     const agents = async () => (await server.call('GET', '/api/tasks')).body.agents
     const arrived = expect.objectContaining({ id: 'gone', seenMs: server.clock.ms })
@@ -70,7 +71,7 @@ describe('a task', () => {
     expect((await server.report(id, 'one', { stdout: 'first' })).status).toBe(200)
     expect((await server.report(id, 'one', { stdout: 'second', exitCode: 1 })).status).toBe(200)
     const failure = { jobId: id, workerId: 'one', errorMessage: 'no' }
-    expect((await server.call('PUT', '/api/jobs/submit-result', failure)).status).toBe(200)
+    expect((await server.call('PUT', '/api/jobs/submit-result', failure, as('one'))).status).toBe(200)
     expect(await server.task(id)).toMatchObject({ state: 'done', stdout: 'first', exitCode: 0 })
   })
 
@@ -96,8 +97,8 @@ describe('a task', () => {
     expect(await server.task(id)).toMatchObject({ state: 'queued', attempts: 1 })
     await server.take('one')
     server.clock.ms += OFFLINE_AFTER_MS
-    const idle = { workerId: 'one', status: 'IDLE' }
-    await server.call('POST', '/api/workers/heartbeat', { ...idle, dockerContainers: 0 })
+    const idle = { workerId: 'one', status: 'IDLE', dockerContainers: 0 }
+    await server.call('POST', '/api/workers/heartbeat', idle, as('one'))
     server.sweep()
     expect((await server.task(id)).state).toBe('queued')
   })
@@ -109,11 +110,11 @@ describe('a task', () => {
     await Promise.all([server.take('one'), server.take('one')])
     const busy = { workerId: 'one', status: 'BUSY', dockerContainers: 1, jobs: [running] }
     // Before its time this says nothing: the answer may be on its way.
-    await server.call('POST', '/api/workers/heartbeat', busy)
+    await server.call('POST', '/api/workers/heartbeat', busy, as('one'))
     server.sweep()
     expect((await server.task(lost)).state).toBe('running')
     server.clock.ms += OFFLINE_AFTER_MS
-    await server.call('POST', '/api/workers/heartbeat', busy)
+    await server.call('POST', '/api/workers/heartbeat', busy, as('one'))
     server.sweep()
     expect((await server.task(lost)).state).toBe('queued')
     expect(await server.task(running)).toMatchObject({ state: 'running', attempts: 1 })
@@ -125,10 +126,10 @@ describe('a task', () => {
     const id = await server.submit('a')
     const failure = { jobId: id, workerId: 'one', errorMessage: 'no cgroup here' }
     await server.take('one')
-    await server.call('PUT', '/api/jobs/submit-result', { ...failure, elsewhere: true })
+    await server.call('PUT', '/api/jobs/submit-result', { ...failure, elsewhere: true }, as('one'))
     expect(await server.task(id)).toMatchObject({ state: 'queued', message: 'no cgroup here' })
     await server.take('one')
-    await server.call('PUT', '/api/jobs/submit-result', failure)
+    await server.call('PUT', '/api/jobs/submit-result', failure, as('one'))
     expect(await server.task(id)).toMatchObject({ state: 'failed', exitCode: null, message: 'no cgroup here' })
   })
 
@@ -140,9 +141,15 @@ describe('a task', () => {
     expect(await server.task(waiting)).toMatchObject({ state: 'cancelled' })
     await server.take('one')
     const asked = `/api/jobs/check-cancel?jobId=${running}`
-    expect((await server.call('GET', asked)).body).toEqual({ success: true, cancelRequested: false })
+    expect((await server.call('GET', asked, undefined, as('one'))).body).toEqual({
+      success: true,
+      cancelRequested: false,
+    })
     await server.call('POST', `/api/tasks/${running}/cancel`)
-    expect((await server.call('GET', asked)).body).toEqual({ success: true, cancelRequested: true })
+    expect((await server.call('GET', asked, undefined, as('one'))).body).toEqual({
+      success: true,
+      cancelRequested: true,
+    })
     await server.report(running, 'one', { exitCode: 130 })
     expect(await server.task(running)).toMatchObject({ state: 'cancelled', exitCode: 130 })
     expect((await server.call('POST', `/api/tasks/${running}/cancel`)).status).toBe(409)
@@ -156,7 +163,9 @@ describe('a task', () => {
     const { id } = (await server.call('POST', `/api/tasks?${query}`, ZIP, zip)).body
     const { job } = (await server.take('one')).body
     expect(job).toMatchObject({ filename: '../../evil.zip', timeoutMs: 1500 })
-    expect(Buffer.from(await (await fetch(new URL(job.fileUrl, server.url))).arrayBuffer())).toEqual(ZIP)
+    expect(
+      Buffer.from(await (await fetch(new URL(job.fileUrl, server.url), { headers: as('one') })).arrayBuffer()),
+    ).toEqual(ZIP)
     const made = { resultZipBase64: ZIP.toString('base64'), resultZipName: '../../../tmp/evil' }
     await server.report(id, 'one', made)
     const response = await fetch(`${server.url}/api/tasks/${id}/result`)
@@ -196,7 +205,7 @@ describe('a task that requires walls', () => {
   const weak = { backend: 'namespace', weak: ['cgroup'], holds: ['seccomp'] }
   const strong = { ...weak, weak: [], holds: ['seccomp', 'memory-limit'] }
   const registerWith = (server: Awaited<ReturnType<typeof testServer>>, workerId: string, isolation?: object) =>
-    server.call('POST', '/api/workers/register', { workerId, hostname: 'host', isolation })
+    server.call('POST', '/api/workers/register', { workerId, hostname: 'host', isolation }, as(workerId))
 
   test('waits, and says for what, until an agent polls that holds them; others are served meanwhile', async () => {
     const server = await testServer()
@@ -240,21 +249,11 @@ describe('a task that requires walls', () => {
   })
 })
 
-test('a poll without a name is that of the first agent without work, as the first agents polled', async () => {
-  const server = await testServer()
-  await Promise.all([server.register('one'), server.register('two')])
-  await server.submit('a')
-  await server.submit('b')
-  await server.take('one')
-  const { job } = (await server.call('GET', '/api/jobs/get-job')).body
-  expect(await server.task(job.jobId)).toMatchObject({ worker: 'two' })
-})
-
 test('an agent that is not registered is told so', async () => {
   const server = await testServer()
-  expect((await server.call('POST', '/api/workers/heartbeat', { workerId: 'one' })).status).toBe(404)
+  expect((await server.call('POST', '/api/workers/heartbeat', { workerId: 'one' }, as('one'))).status).toBe(404)
   expect((await server.take('one')).status).toBe(404)
-  expect((await server.call('POST', '/api/workers/register', { workerId: 'one' })).status).toBe(400)
+  expect((await server.call('POST', '/api/workers/register', { workerId: 'one' }, as('one'))).status).toBe(400)
 })
 
 describe('a request is refused', () => {
@@ -287,6 +286,27 @@ describe('a request is refused', () => {
     expect(status).toBe(403)
   })
 
+  test('that a web page sends without an origin to take a task, whatever its browser says of itself', async () => {
+    const server = await testServer()
+    await server.register('one')
+    await server.submit('a')
+    const poll = '/api/jobs/get-job?workerId=one&wait=0'
+    const statusOf = async (path: string, headers: Record<string, string>) =>
+      (await server.call('GET', path, undefined, headers)).status
+    for (const site of ['cross-site', 'same-site']) {
+      expect(await statusOf(poll, { ...as('one'), 'sec-fetch-site': site })).toBe(403)
+      expect(await statusOf('/api/tasks', { 'sec-fetch-site': site })).toBe(403)
+    }
+    expect(await statusOf('/api/tasks', { 'sec-fetch-site': 'same-origin' })).toBe(200)
+    // An old browser: `<img src=...>`, the name guessed or not.
+    for (const path of [poll, '/api/jobs/get-job?wait=0']) expect(await statusOf(path, {})).toBe(403)
+    for (const path of ['/api/jobs/get-job?workerId=two', '/api/jobs/get-job'])
+      expect(await statusOf(path, as('one'))).toBe(403)
+    expect(await statusOf(poll, { 'x-worker-id': '%zz' })).toBe(400)
+    expect((await server.call('GET', '/api/tasks')).body.tasks).toMatchObject([{ state: 'queued', attempts: 0 }])
+    expect(await statusOf(poll, as('one'))).toBe(200)
+  })
+
   test('by a second server in the same directory', async () => {
     const server = await testServer()
     await expect(startFleetServer({ port: 0, directory: server.directory })).rejects.toThrow(/another server/)
@@ -303,7 +323,7 @@ describe('with a secret', () => {
     await server.submit('a')
     const { fileUrl } = (await server.take('one')).body.job
     const statusWith = async (headers?: Record<string, string>): Promise<number> =>
-      (await server.call('GET', fileUrl, undefined, headers)).status
+      (await server.call('GET', fileUrl, undefined, { ...as('one'), ...headers })).status
     expect(await statusWith()).toBe(401)
     expect(await statusWith(bearer(tokenFor('two', secret)))).toBe(403)
     expect(await statusWith(bearer(tokenFor('one', 'another secret')))).toBe(401)
@@ -323,12 +343,10 @@ describe('with a secret', () => {
     expect((await server.register('one')).status).toBe(401)
     const id = await server.submit('a')
     expect((await server.take('one')).status).toBe(401)
-    await server.call('GET', '/api/jobs/get-job?workerId=one', undefined, token)
+    await server.take('one', 0, token)
     expect((await server.report(id, 'one')).status).toBe(401)
-    expect((await server.call('GET', `/api/jobs/check-cancel?jobId=${id}`)).status).toBe(401)
-    expect(
-      (await server.call('POST', '/api/jobs/submit-result', { jobId: id, workerId: 'one', exitCode: 0 }, token)).status,
-    ).toBe(200)
+    expect((await server.call('GET', `/api/jobs/check-cancel?jobId=${id}`, undefined, as('one'))).status).toBe(401)
+    expect((await server.report(id, 'one', {}, token)).status).toBe(200)
   })
 })
 
@@ -357,7 +375,7 @@ test('a watcher gets the whole picture first and then every change', async () =>
   await until(before)
   await server.register('one')
   await server.take('one')
-  await server.call('POST', '/api/jobs/stream-output', { jobId: before, data: '<b>line\n', type: 'stderr' })
+  await server.call('POST', '/api/jobs/stream-output', { jobId: before, data: '<b>line\n', type: 'stderr' }, as('one'))
   await until(JSON.stringify({ id: before, stream: 'stderr', from: 0, text: '<b>line\n' }))
   await server.report(before, 'one')
   await until('"state":"done"')

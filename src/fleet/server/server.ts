@@ -43,6 +43,8 @@ const KEPT_TASKS = 1_000
 const LONGEST_WAIT_S = 30
 /** Between two looks for agents that are gone. */
 const SWEEP_MS = 1_000
+/** Characters of the name of a worker: wire.ts. */
+const LONGEST_NAME = 256
 /** Nobody waits at more doors of one machine than that. */
 const MOST_CONNECTIONS = 2_000
 
@@ -73,6 +75,15 @@ interface Waiter {
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => Promise<void> | void
+
+/** A request of an agent. */
+interface Asked {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly url: URL
+  /** Who asks. */
+  readonly worker: string
+}
 
 /** @throws SandboxError SETUP_FAILED where the directory is in use or the port is taken */
 export async function startFleetServer(options: FleetServerOptions): Promise<FleetServer> {
@@ -126,14 +137,14 @@ class Fleet {
     'GET /api/tasks/:id': (_, response, url) => this.#show(response, url),
     'POST /api/tasks/:id/cancel': (_, response, url) => this.#cancel(response, url),
     'GET /api/tasks/:id/result': (_, response, url) => this.#sendResult(response, url),
-    'POST /api/workers/register': (request, response) => this.#register(request, response),
-    'POST /api/workers/heartbeat': (request, response) => this.#heartbeat(request, response),
-    'GET /api/jobs/get-job': (request, response, url) => this.#giveTask(request, response, url),
-    'GET /api/files/download/:id': (request, response, url) => this.#sendFiles(request, response, url),
-    'POST /api/jobs/stream-output': (request, response) => this.#addOutput(request, response),
-    'GET /api/jobs/check-cancel': (request, response, url) => this.#sayWhetherCancelled(request, response, url),
-    'POST /api/jobs/submit-result': (request, response) => this.#takeResult(request, response),
-    'PUT /api/jobs/submit-result': (request, response) => this.#takeFailure(request, response),
+    'POST /api/workers/register': this.#ofAgents((asked) => this.#register(asked)),
+    'POST /api/workers/heartbeat': this.#ofAgents((asked) => this.#heartbeat(asked)),
+    'GET /api/jobs/get-job': this.#ofAgents((asked) => this.#giveTask(asked)),
+    'GET /api/files/download/:id': this.#ofAgents((asked) => this.#sendFiles(asked)),
+    'POST /api/jobs/stream-output': this.#ofAgents((asked) => this.#addOutput(asked)),
+    'GET /api/jobs/check-cancel': this.#ofAgents((asked) => this.#sayWhetherCancelled(asked)),
+    'POST /api/jobs/submit-result': this.#ofAgents((asked) => this.#takeResult(asked)),
+    'PUT /api/jobs/submit-result': this.#ofAgents((asked) => this.#takeFailure(asked)),
   }
 
   constructor({ directory, secret, now = Date.now, keptTasks = KEPT_TASKS }: FleetServerOptions) {
@@ -245,32 +256,31 @@ class Fleet {
 
   // ---- agents
 
-  async #register(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  #ofAgents(work: (asked: Asked) => Promise<void> | void): Handler {
+    return (request, response, url) => work({ request, response, url, worker: workerOf(request) })
+  }
+
+  async #register({ request, response, worker }: Asked): Promise<void> {
     const facts = await jsonOf(request, REGISTER, SMALL_BODY)
-    const hasToken = this.#authorize(request, facts.workerId)
+    refuseOther(facts.workerId, worker)
+    const hasToken = this.#authorize(request, worker)
     this.#store.register(facts, { hasToken, nowMs: this.#now() })
-    const { workerId } = facts
-    for (const id of this.#store.restarted(workerId, this.#now())) this.#told(id)
-    send(response, 200, { success: true, workerId, message: 'registered' })
+    for (const id of this.#store.restarted(worker, this.#now())) this.#told(id)
+    send(response, 200, { success: true, workerId: worker, message: 'registered' })
     this.#toldAgents()
     this.#serveWaiters()
   }
 
-  async #heartbeat(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #heartbeat({ request, response, worker }: Asked): Promise<void> {
     const facts = await jsonOf(request, HEARTBEAT, SMALL_BODY)
-    const { workerId } = facts
-    this.#authorize(request, workerId)
+    refuseOther(facts.workerId, worker)
+    this.#authorize(request, worker)
     if (!this.#store.heartbeat(facts, this.#now())) throw new Refusal(404, 'this worker is not registered')
-    send(response, 200, { success: true, workerId, timestamp: new Date(this.#now()).toISOString() })
+    send(response, 200, { success: true, workerId: worker, timestamp: new Date(this.#now()).toISOString() })
   }
 
-  #giveTask(request: IncomingMessage, response: ServerResponse, url: URL): void {
-    // The first agents did not say who asks: the first one without work is meant.
-    const worker = url.searchParams.get('workerId') ?? this.#store.workers(this.#now()).find(isIdle)?.id
-    if (worker === undefined) {
-      sendNothing(response)
-      return
-    }
+  #giveTask({ request, response, url, worker }: Asked): void {
+    refuseOther(url.searchParams.get('workerId'), worker)
     this.#authorize(request, worker)
     if (!this.#store.seen(worker, this.#now())) throw new Refusal(404, 'this worker is not registered')
     const waitMs = Math.min(Math.max(Number(url.searchParams.get('wait')) || 0, 0), LONGEST_WAIT_S) * 1000
@@ -335,42 +345,45 @@ class Fleet {
     return task !== undefined
   }
 
-  async #sendFiles(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
-    const { id, hasFiles, worker } = this.#taskIn(url)
+  async #sendFiles({ request, response, url, worker }: Asked): Promise<void> {
+    const task = this.#taskIn(url)
+    const { id, hasFiles } = task
     // The one step for which every agent has a token.
-    if (this.#secret !== undefined && this.#bearer(request) !== worker)
-      throw new Refusal(403, 'the files are of the task of another worker')
+    const asks = this.#secret === undefined ? worker : this.#bearer(request)
+    if (asks !== task.worker) throw new Refusal(403, 'the files are of the task of another worker')
     if (hasFiles) return await this.#sendZip(response, join(this.#directory, 'files', id), id)
     response.writeHead(200, { 'content-type': 'application/zip' })
     response.end(EMPTY_ZIP)
   }
 
-  async #addOutput(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #addOutput({ request, response, worker }: Asked): Promise<void> {
     const { jobId, data, type } = await jsonOf(request, STREAM_OUTPUT, SMALL_BODY)
     const task = this.#givenTask(request, jobId)
-    if (task.state !== 'running') throw new Refusal(409, 'the task is not running')
+    if (task.state !== 'running' || task.worker !== worker) throw new Refusal(409, 'the task is not running')
     this.#live.add(task.id, type, data)
     send(response, 200, { success: true })
   }
 
-  #sayWhetherCancelled(request: IncomingMessage, response: ServerResponse, url: URL): void {
+  #sayWhetherCancelled({ request, response, url }: Asked): void {
     const task = this.#givenTask(request, url.searchParams.get('jobId') ?? '')
     // Of a task that was taken from it an agent's work is of no use, either.
     send(response, 200, { success: true, cancelRequested: task.isCancelRequested || task.state !== 'running' })
   }
 
-  async #takeResult(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #takeResult({ request, response, worker }: Asked): Promise<void> {
     const result = await jsonOf(request, RESULT, MOST_REPORT)
     const { stdout, stderr, exitCode, message = '', resultZipBase64 } = result
     const zip = resultZipBase64 ? Buffer.from(resultZipBase64, 'base64') : undefined
     const end: End = { exitCode, message, stdout, stderr, details: detailsOf(result), hasResult: zip !== undefined }
+    refuseOther(result.workerId, worker)
     this.#finish(request, response, { report: result, end, ...(zip === undefined ? {} : { zip }) })
   }
 
-  async #takeFailure(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #takeFailure({ request, response, worker }: Asked): Promise<void> {
     const failure = await jsonOf(request, FAILURE, SMALL_BODY)
     const { errorMessage: message, elsewhere } = failure
     const end = { exitCode: null, message, stdout: '', stderr: '', details: detailsOf(failure), hasResult: false }
+    refuseOther(failure.workerId, worker)
     this.#finish(request, response, { report: failure, end: { ...end, elsewhere } })
   }
 
@@ -480,22 +493,46 @@ function withWait(task: StoredTask, agents: readonly StoredWorker[]): StoredTask
   return { ...task, waitsFor: `an agent that holds ${task.require.join(', ')}: none is online` }
 }
 
-const isIdle = ({ isOnline, running }: { readonly isOnline: boolean; readonly running: number }): boolean =>
-  isOnline && running === 0
-
 function tokenOf({ headers }: IncomingMessage): string | undefined {
   const other = headers['x-worker-token']
   return /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof other === 'string' ? other : undefined)
 }
 
 /**
- * A browser lets every web page send requests to 127.0.0.1. Those of other pages name their origin, and a name of theirs that leads here
- * is in the host. @throws Refusal 403
+ * The worker that asks. A browser sends a header of ours only after it has asked for leave, which no answer here gives, so no page of
+ * another origin can take a task, whichever headers its browser lacks. @throws Refusal 403, 400
+ */
+function workerOf({ headers }: IncomingMessage): string {
+  const named = headers['x-worker-id']
+  if (typeof named !== 'string') throw new Refusal(403, 'an agent names itself in the header X-Worker-Id')
+  const worker = decoded(named)
+  if (worker === '' || worker.length > LONGEST_NAME)
+    throw new Refusal(400, `X-Worker-Id: expected 1 to ${LONGEST_NAME} characters, percent-encoded`)
+  return worker
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return ''
+  }
+}
+
+/** @throws Refusal 403 where a body or query names another worker than the header */
+function refuseOther(named: string | null, worker: string): void {
+  if (named !== worker) throw new Refusal(403, 'workerId: expected the name in the header X-Worker-Id')
+}
+
+/**
+ * A browser lets every web page send requests to 127.0.0.1. It says of which site the page is (Sec-Fetch-Site; Origin, which a GET lacks),
+ * and a name of theirs that leads here is in the host. @throws Refusal 403
  */
 function refuseForeignPages({ headers }: IncomingMessage): void {
-  const { host = '', origin } = headers
+  const { host = '', origin, 'sec-fetch-site': site = 'none' } = headers
   if (!/^(?:127\.0\.0\.1|localhost)(?::\d+)?$/.test(host)) throw new Refusal(403, 'this server is known as 127.0.0.1')
   if (origin !== undefined && origin !== `http://${host}`) throw new Refusal(403, 'this is for its own page only')
+  if (site !== 'none' && site !== 'same-origin') throw new Refusal(403, 'this is for its own page only')
 }
 
 function send(response: ServerResponse, status: number, body: unknown): void {
