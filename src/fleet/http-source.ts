@@ -170,8 +170,7 @@ export class HttpSource implements TaskSource {
     }
     if (this.held.has(jobId)) return undefined
     const before = journal.reportOf(jobId)
-    // One that did not run to its end here, which another attempt may mend, is tried again: that is what it is given again for.
-    if (before !== undefined && before.body['elsewhere'] !== true) {
+    if (before !== undefined && isFinal(before)) {
       log(`${neutralise(jobId)}: given again, so its report is sent again`)
       await this.send(before).catch((error: unknown) => log(neutralise((error as Error).message)))
       return undefined
@@ -245,6 +244,12 @@ export class HttpSource implements TaskSource {
     log(neutralise(error.message))
   }
 }
+
+/**
+ * Whether the task has run to its end here. One that did not, or whose run was ended because another agent had it by then, is tried again:
+ * that is what it is given again for.
+ */
+const isFinal = ({ body }: ReportRequest): boolean => body['elsewhere'] !== true && body['reason'] !== 'cancelled'
 
 const NOT_BEGUN: RefusedTask = {
   status: 'refused',

@@ -16,6 +16,8 @@ export interface TestServer {
   readonly clock: { ms: number }
   /** Looks for agents that are gone and for old tasks, as the server does every second. */
   readonly sweep: () => void
+  /** The clock moves on, and the server looks as often as it does. */
+  readonly pass: (ms: number) => void
   readonly call: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
   readonly register: (workerId: string, headers?: Record<string, string>) => Promise<Answer>
   readonly submit: (command: string) => Promise<string>
@@ -31,9 +33,14 @@ export interface TestServer {
 }
 
 export async function testServer(
-  options: { readonly secret?: string; readonly directory?: string; readonly keptTasks?: number } = {},
+  options: {
+    readonly secret?: string
+    readonly directory?: string
+    readonly keptTasks?: number
+    readonly clock?: { ms: number }
+  } = {},
 ): Promise<TestServer> {
-  const clock = { ms: Date.now() }
+  const { clock = { ms: Date.now() } } = options
   const directory = options.directory ?? (await temporaryDirectory())
   const tick = { sweep: (): void => undefined }
   vi.spyOn(globalThis, 'setInterval').mockImplementationOnce((work) => {
@@ -61,6 +68,13 @@ export async function testServer(
     directory,
     clock,
     sweep: () => tick.sweep(),
+    pass: (ms) => {
+      // A longer step would be a server that stood still.
+      for (let left = ms; left > 0; left -= 5_000) {
+        clock.ms += Math.min(left, 5_000)
+        tick.sweep()
+      }
+    },
     call,
     close,
     register: (workerId, headers) =>

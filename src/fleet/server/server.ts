@@ -20,7 +20,7 @@ import { randomHex } from '../../os/random-id.ts'
 import { Live } from './live.ts'
 import { type Page, readPage } from './page.ts'
 import { bodyOf, checked, jsonOf, Refusal } from './request.ts'
-import { type End, Store, type StoredTask, type StoredWorker } from './store.ts'
+import { type End, OFFLINE_AFTER_MS, Store, type StoredTask, type StoredWorker } from './store.ts'
 import { TokenError, workerOfToken } from './token.ts'
 import {
   detailsOf,
@@ -43,6 +43,8 @@ const KEPT_TASKS = 1_000
 const LONGEST_WAIT_S = 30
 /** Between two looks for agents that are gone. */
 const SWEEP_MS = 1_000
+/** So much between two looks is no delay of a busy moment: the server stood still, or the clock was set. */
+const STALL_MS = 5 * SWEEP_MS
 /** Characters of the name of a worker: wire.ts. */
 const LONGEST_NAME = 256
 /** Nobody waits at more doors of one machine than that. */
@@ -126,6 +128,9 @@ class Fleet {
   readonly #waiters = new Set<Waiter>()
   readonly #server: Server
   readonly #sweeper: NodeJS.Timeout
+  #sweptMs: number
+  /** Since when agents are heard without a gap. */
+  #listeningSinceMs: number
   readonly #page: Page = readPage()
 
   /** `METHOD PATH`; the identifier of a task in a path is `:id`. */
@@ -155,6 +160,8 @@ class Fleet {
     this.#store = new Store(join(directory, 'fleet.db'))
     this.#server = createServer((request, response) => void this.#answer(request, response))
     this.#server.maxConnections = MOST_CONNECTIONS
+    this.#sweptMs = now()
+    this.#listeningSinceMs = now()
     this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS)
   }
 
@@ -276,6 +283,7 @@ class Fleet {
     refuseOther(facts.workerId, worker)
     this.#authorize(request, worker)
     if (!this.#store.heartbeat(facts, this.#now())) throw new Refusal(404, 'this worker is not registered')
+    if (facts.status !== 'OFFLINE') this.#resume(worker)
     send(response, 200, { success: true, workerId: worker, timestamp: new Date(this.#now()).toISOString() })
   }
 
@@ -283,6 +291,7 @@ class Fleet {
     refuseOther(url.searchParams.get('workerId'), worker)
     this.#authorize(request, worker)
     if (!this.#store.seen(worker, this.#now())) throw new Refusal(404, 'this worker is not registered')
+    this.#resume(worker)
     const waitMs = Math.min(Math.max(Number(url.searchParams.get('wait')) || 0, 0), LONGEST_WAIT_S) * 1000
     this.#waitForTask(worker, response, waitMs)
   }
@@ -358,16 +367,17 @@ class Fleet {
 
   async #addOutput({ request, response, worker }: Asked): Promise<void> {
     const { jobId, data, type } = await jsonOf(request, STREAM_OUTPUT, SMALL_BODY)
-    const task = this.#givenTask(request, jobId)
+    const task = this.#givenTask(request, worker, jobId)
     if (task.state !== 'running' || task.worker !== worker) throw new Refusal(409, 'the task is not running')
     this.#live.add(task.id, type, data)
     send(response, 200, { success: true })
   }
 
-  #sayWhetherCancelled({ request, response, url }: Asked): void {
-    const task = this.#givenTask(request, url.searchParams.get('jobId') ?? '')
-    // Of a task that was taken from it an agent's work is of no use, either.
-    send(response, 200, { success: true, cancelRequested: task.isCancelRequested || task.state !== 'running' })
+  #sayWhetherCancelled({ request, response, url, worker }: Asked): void {
+    const task = this.#givenTask(request, worker, url.searchParams.get('jobId') ?? '')
+    // A task that is merely queued again may still end well here. One that another worker has, or that is over, cannot.
+    const isOurs = task.worker === worker && (task.state === 'running' || task.state === 'queued')
+    send(response, 200, { success: true, cancelRequested: task.isCancelRequested || !isOurs })
   }
 
   async #takeResult({ request, response, worker }: Asked): Promise<void> {
@@ -442,13 +452,19 @@ class Fleet {
     return task
   }
 
-  /** The task that an agent speaks of; a sign of its life. */
-  #givenTask(request: IncomingMessage, id: string): StoredTask {
+  /** The task that an agent speaks of, its own or one that it had before; a sign of its life. */
+  #givenTask(request: IncomingMessage, worker: string, id: string): StoredTask {
+    this.#authorize(request, worker)
+    this.#store.seen(worker, this.#now())
+    this.#resume(worker)
     const task = this.#store.task(id)
     if (task?.worker === undefined || task.worker === null) throw new Refusal(404, 'there is no such task')
-    this.#authorize(request, task.worker)
-    this.#store.seen(task.worker, this.#now())
     return task
+  }
+
+  /** A worker speaks, so it has not lost the tasks that were taken for lost with it. */
+  #resume(worker: string): void {
+    for (const id of this.#store.returned(worker)) this.#told(id)
   }
 
   /** @param id one of our own */
@@ -459,7 +475,11 @@ class Fleet {
   }
 
   #sweep(): void {
-    const changed = this.#store.takeBack(this.#now())
+    const nowMs = this.#now()
+    // While the server did not run, no agent could be heard: that is not the silence of an agent.
+    if (Math.abs(nowMs - this.#sweptMs) > STALL_MS) this.#listeningSinceMs = nowMs
+    this.#sweptMs = nowMs
+    const changed = nowMs - this.#listeningSinceMs < OFFLINE_AFTER_MS ? [] : this.#store.takeBack(nowMs)
     for (const id of changed) this.#told(id)
     for (const id of this.#store.forgetOldest(this.#keptTasks))
       for (const kind of ['files', 'results']) rmSync(join(this.#directory, kind, id), { force: true })

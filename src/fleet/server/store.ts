@@ -3,7 +3,8 @@
  * calls are synchronous, and each is on disk when it returns.
  *
  * A task is `queued`, given to a worker (`running`), and ends once: `done` with the exit code of its command, `failed` without one, or
- * `cancelled`. A worker that falls silent loses its tasks: they are queued again, MOST_ATTEMPTS times in all.
+ * `cancelled`. A worker that falls silent loses its tasks: they are queued again, MOST_ATTEMPTS times in all. Until another attempt begins they
+ * are still its tasks: when it speaks again they run, and its report counts.
  *
  * Edge: the database file.
  */
@@ -86,7 +87,7 @@ const SCHEMA = `
     timeout_ms INTEGER, state TEXT NOT NULL DEFAULT 'queued', worker TEXT, attempts INTEGER NOT NULL DEFAULT 0, created_ms INTEGER NOT NULL,
     started_ms INTEGER, ended_ms INTEGER, cancel INTEGER NOT NULL DEFAULT 0, exit_code INTEGER, message TEXT NOT NULL DEFAULT '',
     stdout TEXT NOT NULL DEFAULT '', stderr TEXT NOT NULL DEFAULT '', details TEXT NOT NULL DEFAULT '{}', has_result INTEGER NOT NULL DEFAULT 0,
-    require TEXT NOT NULL DEFAULT '[]'
+    require TEXT NOT NULL DEFAULT '[]', lost INTEGER NOT NULL DEFAULT 0
   ) STRICT;
   CREATE INDEX IF NOT EXISTS tasks_by_state ON tasks (state, seq);
   CREATE TABLE IF NOT EXISTS workers (
@@ -117,6 +118,7 @@ export class Store {
     const columns = this.#rows("SELECT name FROM pragma_table_info('tasks')", []).map(({ name }) => name)
     if (!columns.includes('require'))
       this.#database.exec("ALTER TABLE tasks ADD COLUMN require TEXT NOT NULL DEFAULT '[]'")
+    if (!columns.includes('lost')) this.#database.exec('ALTER TABLE tasks ADD COLUMN lost INTEGER NOT NULL DEFAULT 0')
   }
 
   close(): void {
@@ -173,6 +175,12 @@ export class Store {
     return this.#run('UPDATE workers SET seen_ms = ? WHERE id = ?', [nowMs, worker]) === 1
   }
 
+  /** A worker that was silent speaks again: what it was lost with runs there, unless another attempt has begun. @returns the tasks that changed */
+  returned(worker: string): readonly string[] {
+    const back = `UPDATE tasks SET state = 'running', lost = 0, message = '' WHERE worker = ? AND lost AND state = 'queued' RETURNING id`
+    return this.#rows(back, [worker]).map(({ id }) => String(id))
+  }
+
   workers(nowMs: number): readonly StoredWorker[] {
     const counted = `SELECT workers.*, (SELECT count(*) FROM tasks WHERE worker = workers.id AND state = 'running') AS running FROM workers`
     return this.#rows(`${counted} ORDER BY id`, []).map((row) => workerOf(row, nowMs))
@@ -191,7 +199,7 @@ export class Store {
   /** Gives the oldest queued task to a worker that holds what it needs. */
   take(worker: string, nowMs: number): StoredTask | undefined {
     const [row] = this.#rows(
-      `UPDATE tasks SET state = 'running', worker = ?, attempts = attempts + 1, started_ms = ?
+      `UPDATE tasks SET state = 'running', worker = ?, attempts = attempts + 1, started_ms = ?, lost = 0
        WHERE seq = (SELECT seq FROM tasks WHERE state = 'queued' AND ${HOLDS_ALL} ORDER BY seq LIMIT 1) RETURNING ${TASK_COLUMNS}`,
       [worker, nowMs, worker],
     )
@@ -211,13 +219,14 @@ export class Store {
   finish(id: string, worker: string, { end, nowMs }: { readonly end: End; readonly nowMs: number }): Taking {
     const taking = this.mayReport(id, worker)
     if (taking !== 'taken') return taking
-    if (end.elsewhere === true) {
-      this.#queueAgain('id = ?', [id], { why: end.message, nowMs })
+    if (end.elsewhere === true || (isCancellation(end) && this.task(id)?.isCancelRequested === false)) {
+      const why = end.elsewhere === true ? end.message : `${worker} ended it, and no person had cancelled it`
+      this.#queueAgain('id = ?', [id], { why, nowMs })
       return 'taken'
     }
     this.#run(
       `UPDATE tasks SET ended_ms = ?, exit_code = ?, message = ?, stdout = ?, stderr = ?, details = ?, has_result = ?, state = CASE
-         WHEN cancel AND (? IS NULL OR ? = 130) THEN 'cancelled' WHEN ? IS NULL THEN 'failed' ELSE 'done' END WHERE id = ?`,
+         WHEN cancel AND (? IS NULL OR ? = ${CANCELLED}) THEN 'cancelled' WHEN ? IS NULL THEN 'failed' ELSE 'done' END WHERE id = ?`,
       [
         nowMs,
         end.exitCode,
@@ -257,7 +266,7 @@ export class Store {
   /** A worker that starts anew runs nothing of what it was given before. @returns the tasks that changed */
   restarted(worker: string, nowMs: number): readonly string[] {
     const why = `${worker} has started anew while it ran`
-    return this.#queueAgain("worker = ? AND state = 'running'", [worker], { why, nowMs })
+    return this.#queueAgain("worker = ? AND (state = 'running' OR lost AND state = 'queued')", [worker], { why, nowMs })
   }
 
   /**
@@ -273,7 +282,7 @@ export class Store {
     const unnamed = `state = 'running' AND EXISTS (SELECT 1 FROM workers WHERE workers.id = tasks.worker AND facts -> 'jobs' IS NOT NULL
       AND started_ms <= facts ->> 'heardMs' - ? AND tasks.id NOT IN (SELECT value FROM json_each(facts, '$.jobs')))`
     return [
-      ...this.#queueAgain(lost, [long], { why: 'its agent went offline while it ran', nowMs }),
+      ...this.#queueAgain(lost, [long], { why: 'its agent went offline while it ran', nowMs, isLost: true }),
       ...this.#queueAgain(idle, [long], { why: 'its agent says that it runs nothing', nowMs }),
       ...this.#queueAgain(unnamed, [OFFLINE_AFTER_MS], { why: 'its agent says that it does not run it', nowMs }),
     ]
@@ -291,15 +300,15 @@ export class Store {
   #queueAgain(
     where: string,
     values: readonly (string | number)[],
-    { why, nowMs }: { readonly why: string; readonly nowMs: number },
+    { why, nowMs, isLost = false }: { readonly why: string; readonly nowMs: number; readonly isLost?: boolean },
   ): readonly string[] {
     // An UPDATE sees the old values on its right side.
     const next = `CASE WHEN cancel THEN 'cancelled' WHEN attempts >= ${MOST_ATTEMPTS} THEN 'failed' ELSE 'queued' END`
     const isOver = `cancel OR attempts >= ${MOST_ATTEMPTS}`
     return this.#rows(
-      `UPDATE tasks SET state = ${next}, ended_ms = CASE WHEN ${isOver} THEN ? END, message = ?
+      `UPDATE tasks SET state = ${next}, ended_ms = CASE WHEN ${isOver} THEN ? END, message = ?, lost = ?
        WHERE ${where} RETURNING id`,
-      [nowMs, why, ...values],
+      [nowMs, why, isLost ? 1 : 0, ...values],
     ).map(({ id }) => String(id))
   }
 
@@ -311,6 +320,13 @@ export class Store {
     return this.#database.run(sql, [...values]).changes
   }
 }
+
+/** Exit code of a run that was cancelled (docs/fleet.md). */
+const CANCELLED = 130
+
+/** A command may end with that code, too; then its agent says `exit` or `signal`. */
+const isCancellation = ({ exitCode, details: { reason } }: End): boolean =>
+  reason === 'cancelled' || (reason === undefined && exitCode === CANCELLED)
 
 const numberOrNull = (value: unknown): number | null => (value === null ? null : Number(value))
 
