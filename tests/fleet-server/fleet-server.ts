@@ -37,6 +37,7 @@ export async function testServer(
     readonly secret?: string
     readonly directory?: string
     readonly keptTasks?: number
+    readonly keptWorkers?: number
     readonly clock?: { ms: number }
   } = {},
 ): Promise<TestServer> {

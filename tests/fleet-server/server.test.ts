@@ -164,12 +164,13 @@ describe('a task', () => {
   })
 })
 
-test('a database of the version before `require` is brought up to date', async () => {
+test('a database of an earlier version is brought up to date', async () => {
   const server = await testServer()
   const id = await server.submit('a')
   await server.close()
   const database = new sqlite.Database(join(server.directory, 'fleet.db'))
-  database.exec('PRAGMA locking_mode = EXCLUSIVE; ALTER TABLE tasks DROP COLUMN require')
+  database.exec(`PRAGMA locking_mode = EXCLUSIVE; ALTER TABLE tasks DROP COLUMN require; ALTER TABLE tasks DROP COLUMN lost;
+    ALTER TABLE workers ADD COLUMN has_token INTEGER NOT NULL DEFAULT 0`)
   database.close()
   const again = await testServer({ directory: server.directory })
   expect(await again.task(id)).toMatchObject({ state: 'queued', command: 'a', require: [] })
@@ -295,13 +296,14 @@ describe('with a secret', () => {
 
   test('files are for the agent of the task, by either header', async () => {
     const server = await testServer({ secret })
-    await Promise.all([server.register('one'), server.register('two')])
+    for (const name of ['one', 'two']) await server.register(name, bearer(tokenFor(name, secret)))
     await server.submit('a')
-    const { fileUrl } = (await server.take('one')).body.job
-    const statusWith = async (headers?: Record<string, string>): Promise<number> =>
-      (await server.call('GET', fileUrl, undefined, { ...as('one'), ...headers })).status
+    const { fileUrl } = (await server.take('one', 0, bearer(tokenFor('one', secret)))).body.job
+    const statusWith = async (headers?: Record<string, string>, name = 'one'): Promise<number> =>
+      (await server.call('GET', fileUrl, undefined, { ...as(name), ...headers })).status
     expect(await statusWith()).toBe(401)
     expect(await statusWith(bearer(tokenFor('two', secret)))).toBe(403)
+    expect(await statusWith(bearer(tokenFor('two', secret)), 'two')).toBe(403)
     expect(await statusWith(bearer(tokenFor('one', 'another secret')))).toBe(401)
     expect(await statusWith(bearer(tokenFor('one', secret, { exp: 1 })))).toBe(401)
     expect(await statusWith(bearer(tokenFor('one', secret, { type: 'admin' })))).toBe(401)
@@ -311,19 +313,39 @@ describe('with a secret', () => {
     expect(await statusWith(bearer(tokenFor('one', secret)))).toBe(200)
   })
 
-  test('who has registered with a token shows it at every step, and nobody else takes the name', async () => {
+  test('every step needs the token of the name, also of a name that has never shown one', async () => {
     const server = await testServer({ secret })
-    const token = bearer(tokenFor('one', secret))
-    expect((await server.register('one', bearer(tokenFor('two', secret)))).status).toBe(403)
-    expect((await server.register('one', token)).status).toBe(200)
-    expect((await server.register('one')).status).toBe(401)
     const id = await server.submit('a')
-    expect((await server.take('one')).status).toBe(401)
-    await server.take('one', 0, token)
-    expect((await server.report(id, 'one')).status).toBe(401)
-    expect((await server.call('GET', `/api/jobs/check-cancel?jobId=${id}`, undefined, as('one'))).status).toBe(401)
-    expect((await server.report(id, 'one', {}, token)).status).toBe(200)
+    const call = (method: string, path: string, body?: object) => server.call(method, path, body, as('one'))
+    const stepsOf = async (headers: Record<string, string>) => [
+      (await server.register('one', headers)).status,
+      (await server.take('one', 0, headers)).status,
+      (await server.report(id, 'one', {}, headers)).status,
+    ]
+    expect(await stepsOf({})).toEqual([401, 401, 401])
+    expect(await stepsOf(bearer(tokenFor('two', secret)))).toEqual([403, 403, 403])
+    const others = [
+      call('POST', '/api/workers/heartbeat', { workerId: 'one' }),
+      call('POST', '/api/jobs/stream-output', { jobId: id, data: 'a', type: 'stdout' }),
+      call('GET', `/api/jobs/check-cancel?jobId=${id}`),
+      call('PUT', '/api/jobs/submit-result', { jobId: id, workerId: 'one' }),
+    ]
+    expect((await Promise.all(others)).map(({ status }) => status)).toEqual([401, 401, 401, 401])
+    expect(await server.task(id)).toMatchObject({ state: 'queued', attempts: 0 })
+    expect(await stepsOf(bearer(tokenFor('one', secret)))).toEqual([200, 200, 200])
   })
+})
+
+test('a flood of names makes the server forget none that has a task', async () => {
+  const server = await testServer({ keptWorkers: 2 })
+  for (const name of ['busy', 'idle']) await server.register(name)
+  const id = await server.submit('a')
+  await server.take('busy')
+  server.clock.ms += 1
+  for (const name of ['a', 'b', 'c']) await server.register(name)
+  expect((await server.take('idle')).status).toBe(404)
+  expect((await server.take('busy')).status).toBe(202)
+  expect(await server.task(id)).toMatchObject({ state: 'running', worker: 'busy' })
 })
 
 test('what is over and old is forgotten with its files, what waits is not', async () => {

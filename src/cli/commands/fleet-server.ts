@@ -28,7 +28,8 @@ async function serve(directory: string, port: number, env: Environment): Promise
   await untilSignal(async (signal) => {
     const server = await startFleetServer({ port, directory, secret })
     await writeStdout(`${server.url}\n`)
-    await writeStderr([`llm-do: agents: llm-do agent --server ${server.url}; end with Ctrl-C`])
+    const token = secret === undefined ? '' : 'WORKER_TOKEN_SECRET=... '
+    await writeStderr([`llm-do: agents: ${token}llm-do agent --server ${server.url}; end with Ctrl-C`])
     if (!signal.aborted) await new Promise((stop) => signal.addEventListener('abort', stop, { once: true }))
     await server.close()
   })

@@ -39,6 +39,8 @@ const MOST_UPLOAD = 64 * 1024 * 1024
 /** Both streams and a ZIP in base64. */
 const MOST_REPORT = 96 * 1024 * 1024
 const KEPT_TASKS = 1_000
+/** Agents that are kept, those that were seen last. */
+const KEPT_WORKERS = 1_000
 /** A poll is answered after so many seconds at the latest. */
 const LONGEST_WAIT_S = 30
 /** Between two looks for agents that are gone. */
@@ -58,10 +60,12 @@ export interface FleetServerOptions {
   readonly port: number
   /** Made when it is not there; only for this server. */
   readonly directory: string
-  /** Agents show tokens that are signed with it; absent: no token is asked for. */
+  /** Agents show tokens that are signed with it at every step; absent: no token is asked for. */
   readonly secret?: string | undefined
   /** Tasks that are over and kept with their files; default KEPT_TASKS. */
   readonly keptTasks?: number
+  /** Workers without a task that are remembered; default KEPT_WORKERS. */
+  readonly keptWorkers?: number
   readonly now?: () => number
 }
 
@@ -123,6 +127,7 @@ class Fleet {
   readonly #secret: string | undefined
   readonly #now: () => number
   readonly #keptTasks: number
+  readonly #keptWorkers: number
   readonly #store: Store
   readonly #live = new Live()
   readonly #waiters = new Set<Waiter>()
@@ -152,11 +157,13 @@ class Fleet {
     'PUT /api/jobs/submit-result': this.#ofAgents((asked) => this.#takeFailure(asked)),
   }
 
-  constructor({ directory, secret, now = Date.now, keptTasks = KEPT_TASKS }: FleetServerOptions) {
+  constructor(options: FleetServerOptions) {
+    const { directory, secret, now = Date.now, keptTasks = KEPT_TASKS, keptWorkers = KEPT_WORKERS } = options
     this.#directory = directory
     this.#secret = secret
     this.#now = now
     this.#keptTasks = keptTasks
+    this.#keptWorkers = keptWorkers
     this.#store = new Store(join(directory, 'fleet.db'))
     this.#server = createServer((request, response) => void this.#answer(request, response))
     this.#server.maxConnections = MOST_CONNECTIONS
@@ -264,14 +271,13 @@ class Fleet {
   // ---- agents
 
   #ofAgents(work: (asked: Asked) => Promise<void> | void): Handler {
-    return (request, response, url) => work({ request, response, url, worker: workerOf(request) })
+    return (request, response, url) => work({ request, response, url, worker: this.#agentOf(request) })
   }
 
   async #register({ request, response, worker }: Asked): Promise<void> {
     const facts = await jsonOf(request, REGISTER, SMALL_BODY)
     refuseOther(facts.workerId, worker)
-    const hasToken = this.#authorize(request, worker)
-    this.#store.register(facts, { hasToken, nowMs: this.#now() })
+    this.#store.register(facts, { nowMs: this.#now(), kept: this.#keptWorkers })
     for (const id of this.#store.restarted(worker, this.#now())) this.#told(id)
     send(response, 200, { success: true, workerId: worker, message: 'registered' })
     this.#toldAgents()
@@ -281,15 +287,13 @@ class Fleet {
   async #heartbeat({ request, response, worker }: Asked): Promise<void> {
     const facts = await jsonOf(request, HEARTBEAT, SMALL_BODY)
     refuseOther(facts.workerId, worker)
-    this.#authorize(request, worker)
     if (!this.#store.heartbeat(facts, this.#now())) throw new Refusal(404, 'this worker is not registered')
     if (facts.status !== 'OFFLINE') this.#resume(worker)
     send(response, 200, { success: true, workerId: worker, timestamp: new Date(this.#now()).toISOString() })
   }
 
-  #giveTask({ request, response, url, worker }: Asked): void {
+  #giveTask({ response, url, worker }: Asked): void {
     refuseOther(url.searchParams.get('workerId'), worker)
-    this.#authorize(request, worker)
     if (!this.#store.seen(worker, this.#now())) throw new Refusal(404, 'this worker is not registered')
     this.#resume(worker)
     const waitMs = Math.min(Math.max(Number(url.searchParams.get('wait')) || 0, 0), LONGEST_WAIT_S) * 1000
@@ -354,12 +358,9 @@ class Fleet {
     return task !== undefined
   }
 
-  async #sendFiles({ request, response, url, worker }: Asked): Promise<void> {
-    const task = this.#taskIn(url)
-    const { id, hasFiles } = task
-    // The one step for which every agent has a token.
-    const asks = this.#secret === undefined ? worker : this.#bearer(request)
-    if (asks !== task.worker) throw new Refusal(403, 'the files are of the task of another worker')
+  async #sendFiles({ response, url, worker }: Asked): Promise<void> {
+    const { id, hasFiles, worker: holder } = this.#taskIn(url)
+    if (holder !== worker) throw new Refusal(403, 'the files are of the task of another worker')
     if (hasFiles) return await this.#sendZip(response, join(this.#directory, 'files', id), id)
     response.writeHead(200, { 'content-type': 'application/zip' })
     response.end(EMPTY_ZIP)
@@ -367,14 +368,14 @@ class Fleet {
 
   async #addOutput({ request, response, worker }: Asked): Promise<void> {
     const { jobId, data, type } = await jsonOf(request, STREAM_OUTPUT, SMALL_BODY)
-    const task = this.#givenTask(request, worker, jobId)
+    const task = this.#givenTask(worker, jobId)
     if (task.state !== 'running' || task.worker !== worker) throw new Refusal(409, 'the task is not running')
     this.#live.add(task.id, type, data)
     send(response, 200, { success: true })
   }
 
-  #sayWhetherCancelled({ request, response, url, worker }: Asked): void {
-    const task = this.#givenTask(request, worker, url.searchParams.get('jobId') ?? '')
+  #sayWhetherCancelled({ response, url, worker }: Asked): void {
+    const task = this.#givenTask(worker, url.searchParams.get('jobId') ?? '')
     // A task that is merely queued again may still end well here. One that another worker has, or that is over, cannot.
     const isOurs = task.worker === worker && (task.state === 'running' || task.state === 'queued')
     send(response, 200, { success: true, cancelRequested: task.isCancelRequested || !isOurs })
@@ -386,7 +387,7 @@ class Fleet {
     const zip = resultZipBase64 ? Buffer.from(resultZipBase64, 'base64') : undefined
     const end: End = { exitCode, message, stdout, stderr, details: detailsOf(result), hasResult: zip !== undefined }
     refuseOther(result.workerId, worker)
-    this.#finish(request, response, { report: result, end, ...(zip === undefined ? {} : { zip }) })
+    this.#finish(response, { report: result, end, ...(zip === undefined ? {} : { zip }) })
   }
 
   async #takeFailure({ request, response, worker }: Asked): Promise<void> {
@@ -394,11 +395,10 @@ class Fleet {
     const { errorMessage: message, elsewhere } = failure
     const end = { exitCode: null, message, stdout: '', stderr: '', details: detailsOf(failure), hasResult: false }
     refuseOther(failure.workerId, worker)
-    this.#finish(request, response, { report: failure, end: { ...end, elsewhere } })
+    this.#finish(response, { report: failure, end: { ...end, elsewhere } })
   }
 
   #finish(
-    request: IncomingMessage,
     response: ServerResponse,
     input: {
       readonly report: { readonly jobId: string; readonly workerId: string }
@@ -407,7 +407,6 @@ class Fleet {
     },
   ): void {
     const { jobId, workerId } = input.report
-    this.#authorize(request, workerId)
     this.#store.seen(workerId, this.#now())
     const taking = this.#store.mayReport(jobId, workerId)
     if (taking === 'unknown') throw new Refusal(404, 'there is no such task')
@@ -425,21 +424,28 @@ class Fleet {
 
   // ---- what all share
 
-  /** @throws Refusal 401, 403 where a token is not this worker's, or where there has to be one @returns whether there was one */
-  #authorize(request: IncomingMessage, worker: string): boolean {
-    if (this.#secret === undefined) return false
-    // Agents of others show their token only for files. Who has registered with one always has to.
-    if (tokenOf(request) === undefined && this.#store.worker(worker, this.#now())?.hasToken !== true) return false
-    if (this.#bearer(request) !== worker) throw new Refusal(403, 'the token is another worker’s')
-    return true
+  /**
+   * Who asks, before anything else of the request is read. With a secret every step needs the token of the name: one that was open for some
+   * agents would give tasks, files and reports to whoever leaves the token out.
+   * @throws Refusal 400, 401, 403
+   */
+  #agentOf(request: IncomingMessage): string {
+    const worker = workerOf(request)
+    if (this.#secret !== undefined && this.#bearer(request, this.#secret) !== worker)
+      throw new Refusal(403, 'the token is another worker’s')
+    return worker
   }
 
   /** The worker whose token a request has. @throws Refusal 401 */
-  #bearer(request: IncomingMessage): string {
+  #bearer(request: IncomingMessage, secret: string): string {
     const token = tokenOf(request)
-    if (token === undefined || this.#secret === undefined) throw new Refusal(401, 'a token is required')
+    if (token === undefined)
+      throw new Refusal(
+        401,
+        'a token is required at every step: start the agent with the WORKER_TOKEN_SECRET of this server',
+      )
     try {
-      return workerOfToken(token, { secret: this.#secret, nowMs: this.#now() })
+      return workerOfToken(token, { secret, nowMs: this.#now() })
     } catch (error) {
       throw error instanceof TokenError ? new Refusal(401, error.message) : error
     }
@@ -453,8 +459,7 @@ class Fleet {
   }
 
   /** The task that an agent speaks of, its own or one that it had before; a sign of its life. */
-  #givenTask(request: IncomingMessage, worker: string, id: string): StoredTask {
-    this.#authorize(request, worker)
+  #givenTask(worker: string, id: string): StoredTask {
     this.#store.seen(worker, this.#now())
     this.#resume(worker)
     const task = this.#store.task(id)

@@ -16,8 +16,6 @@ import type { Details, Heartbeat, Registration } from './wire.ts'
 export const OFFLINE_AFTER_MS = 30_000
 /** How often a task is given out before it fails: the third machine that dies of it is enough. */
 export const MOST_ATTEMPTS = 3
-/** Agents that are kept, those that were seen last. */
-const KEPT_WORKERS = 1_000
 /** Characters of each stream that are kept of a report. */
 const KEPT_CHARACTERS = 1024 * 1024
 
@@ -61,8 +59,6 @@ export interface StoredWorker {
   readonly seenMs: number
   readonly isOnline: boolean
   readonly running: number
-  /** It has registered with a token, so what comes without one is not from it. */
-  readonly hasToken: boolean
   readonly facts: Registration | Heartbeat
 }
 
@@ -91,7 +87,7 @@ const SCHEMA = `
   ) STRICT;
   CREATE INDEX IF NOT EXISTS tasks_by_state ON tasks (state, seq);
   CREATE TABLE IF NOT EXISTS workers (
-    id TEXT PRIMARY KEY, hostname TEXT NOT NULL, seen_ms INTEGER NOT NULL, status TEXT NOT NULL, has_token INTEGER NOT NULL,
+    id TEXT PRIMARY KEY, hostname TEXT NOT NULL, seen_ms INTEGER NOT NULL, status TEXT NOT NULL,
     facts TEXT NOT NULL
   ) STRICT;`
 
@@ -118,6 +114,8 @@ export class Store {
     const columns = this.#rows("SELECT name FROM pragma_table_info('tasks')", []).map(({ name }) => name)
     if (!columns.includes('require'))
       this.#database.exec("ALTER TABLE tasks ADD COLUMN require TEXT NOT NULL DEFAULT '[]'")
+    if (this.#rows("SELECT 1 FROM pragma_table_info('workers') WHERE name = 'has_token'", []).length > 0)
+      this.#database.exec('ALTER TABLE workers DROP COLUMN has_token')
     if (!columns.includes('lost')) this.#database.exec('ALTER TABLE tasks ADD COLUMN lost INTEGER NOT NULL DEFAULT 0')
   }
 
@@ -147,17 +145,21 @@ export class Store {
     return this.#rows(`SELECT ${TASK_COLUMNS} FROM tasks ORDER BY seq DESC LIMIT ?`, [most]).map(taskOf)
   }
 
-  /** A worker says who it is, which is also a sign of life. */
-  register(facts: Registration, { hasToken, nowMs }: { readonly hasToken: boolean; readonly nowMs: number }): void {
+  /**
+   * A worker says who it is, which is also a sign of life.
+   * @param kept workers that are kept, those that were seen last. One with a task is kept, too: the name is what its report is believed by.
+   */
+  register(facts: Registration, { nowMs, kept }: { readonly nowMs: number; readonly kept: number }): void {
     this.#run(
-      `INSERT INTO workers (id, hostname, seen_ms, status, has_token, facts) VALUES (?, ?, ?, '', ?, ?)
-       ON CONFLICT (id) DO UPDATE SET hostname = excluded.hostname, seen_ms = excluded.seen_ms, status = '',
-         has_token = excluded.has_token, facts = excluded.facts`,
-      [facts.workerId, facts.hostname, nowMs, hasToken ? 1 : 0, JSON.stringify(facts)],
+      `INSERT INTO workers (id, hostname, seen_ms, status, facts) VALUES (?, ?, ?, '', ?)
+       ON CONFLICT (id) DO UPDATE SET hostname = excluded.hostname, seen_ms = excluded.seen_ms, status = '', facts = excluded.facts`,
+      [facts.workerId, facts.hostname, nowMs, JSON.stringify(facts)],
     )
-    this.#run('DELETE FROM workers WHERE id NOT IN (SELECT id FROM workers ORDER BY seen_ms DESC LIMIT ?)', [
-      KEPT_WORKERS,
-    ])
+    this.#run(
+      `DELETE FROM workers WHERE id NOT IN (SELECT id FROM workers ORDER BY seen_ms DESC LIMIT ?)
+         AND id NOT IN (SELECT worker FROM tasks WHERE state IN ('queued', 'running') AND worker IS NOT NULL)`,
+      [kept],
+    )
   }
 
   /** @returns false for a worker that never registered */
@@ -184,11 +186,6 @@ export class Store {
   workers(nowMs: number): readonly StoredWorker[] {
     const counted = `SELECT workers.*, (SELECT count(*) FROM tasks WHERE worker = workers.id AND state = 'running') AS running FROM workers`
     return this.#rows(`${counted} ORDER BY id`, []).map((row) => workerOf(row, nowMs))
-  }
-
-  worker(id: string, nowMs: number): StoredWorker | undefined {
-    const [row] = this.#rows('SELECT *, 0 AS running FROM workers WHERE id = ?', [id])
-    return row === undefined ? undefined : workerOf(row, nowMs)
   }
 
   /** Whether there is a task that no worker has. */
@@ -356,6 +353,5 @@ const workerOf = (row: Row, nowMs: number): StoredWorker => ({
   seenMs: Number(row['seen_ms']),
   isOnline: Number(row['seen_ms']) > nowMs - OFFLINE_AFTER_MS,
   running: Number(row['running']),
-  hasToken: row['has_token'] === 1,
   facts: JSON.parse(String(row['facts'])) as Registration,
 })
