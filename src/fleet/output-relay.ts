@@ -1,10 +1,9 @@
 /**
  * The output of a task on its way to a source: pieces are gathered for a moment, kept in order, sent one at a time, and the command
- * waits while enough of them wait.
+ * waits while more than enough of them wait. It goes on as soon as less does, not when all has been sent.
  * Edge: timers.
  */
 import { StringDecoder } from 'node:string_decoder'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Listener } from '../backends/capture.ts'
 import type { TaskOutput } from './port.ts'
 
@@ -14,6 +13,8 @@ const PIECE_UNITS = 21_000
 const ENOUGH_UNITS = 4 * PIECE_UNITS
 /** Milliseconds in which small pieces become one. */
 const GATHER_MS = 100
+/** Units of each stream that go out live, as many as a report and our server keep. The command does not wait for the rest. */
+const LIVE_UNITS = 1024 * 1024
 
 type Stream = TaskOutput['stream']
 
@@ -21,9 +22,13 @@ export class OutputRelay {
   private readonly send: (output: TaskOutput) => Promise<void>
   private readonly decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
   private readonly waiting: { readonly stream: Stream; text: string }[] = []
+  private readonly live = { stdout: LIVE_UNITS, stderr: LIVE_UNITS }
   private units = 0
   private sending: Promise<void> | undefined
-  private readonly ending = new AbortController()
+  /** While the command waits. */
+  private room: { readonly made: Promise<void>; readonly make: () => void } | undefined
+  private stopGathering = (): void => undefined
+  private isEnding = false
 
   constructor(send: (output: TaskOutput) => Promise<void>) {
     this.send = send
@@ -36,41 +41,68 @@ export class OutputRelay {
 
   /** Resolves when everything has been sent. */
   async end(): Promise<void> {
-    this.ending.abort()
-    for (const stream of ['stdout', 'stderr'] as const) this.add(stream, this.decoders[stream].end())
+    this.isEnding = true
+    this.stopGathering()
+    for (const stream of ['stdout', 'stderr'] as const) void this.add(stream, this.decoders[stream].end())
     await this.sending
   }
 
-  private add(stream: Stream, text: string): Promise<void> | undefined {
+  private add(stream: Stream, whole: string): Promise<void> | undefined {
+    const text = whole.slice(0, pieceEnd(whole, this.live[stream]))
+    // A character that was cut away is the last one, too.
+    this.live[stream] = text.length < whole.length ? 0 : this.live[stream] - text.length
     if (text === '') return undefined
     const last = this.waiting.at(-1)
     if (last?.stream === stream) last.text += text
     else this.waiting.push({ stream, text })
     this.units += text.length
+    if (this.units >= PIECE_UNITS) this.stopGathering()
     this.sending ??= this.sendAll().finally(() => {
       this.sending = undefined
     })
-    return this.units > ENOUGH_UNITS ? this.sending : undefined
+    if (this.units <= ENOUGH_UNITS) return undefined
+    this.room ??= promised()
+    return this.room.made
   }
 
   private async sendAll(): Promise<void> {
     while (this.units > 0) {
-      if (this.units < PIECE_UNITS)
-        await sleep(GATHER_MS, undefined, { signal: this.ending.signal }).catch(() => undefined)
+      if (this.units < PIECE_UNITS && !this.isEnding) await this.gather()
       const first = this.waiting[0]
       if (first === undefined) return
-      const text = first.text.slice(0, pieceEnd(first.text))
+      const text = first.text.slice(0, pieceEnd(first.text, PIECE_UNITS))
       first.text = first.text.slice(text.length)
       if (first.text === '') this.waiting.shift()
       this.units -= text.length
       await this.send({ stream: first.stream, text })
+      if (this.units > ENOUGH_UNITS) continue
+      this.room?.make()
+      this.room = undefined
     }
+  }
+
+  private async gather(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, GATHER_MS)
+      this.stopGathering = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
   }
 }
 
-/** Not between the two halves of a character. */
-function pieceEnd(text: string): number {
-  if (text.length <= PIECE_UNITS) return text.length
-  const last = text.charCodeAt(PIECE_UNITS - 1)
-  return last >= 0xd800 && last <= 0xdbff ? PIECE_UNITS - 1 : PIECE_UNITS
+function promised(): { readonly made: Promise<void>; readonly make: () => void } {
+  let make = (): void => undefined
+  const made = new Promise<void>((resolve) => {
+    make = resolve
+  })
+  return { made, make }
+}
+
+/** At most so many units, and not between the two halves of a character. */
+function pieceEnd(text: string, most: number): number {
+  if (text.length <= most) return text.length
+  const last = text.charCodeAt(most - 1)
+  return last >= 0xd800 && last <= 0xdbff ? most - 1 : most
 }

@@ -81,15 +81,35 @@ test('output is sent in order, one piece at a time, in whole characters, and nev
   }
 })
 
-test('a command waits while nobody takes its output', async () => {
-  const gate: { open: () => void } = { open: () => undefined }
-  const opened = new Promise<void>((resolve) => {
-    gate.open = resolve
-  })
-  const relay = new OutputRelay(() => opened)
+test('a command waits while its output is not taken, and goes on when less than enough of it waits', async () => {
+  const takes: (() => void)[] = []
+  const relay = new OutputRelay(() => new Promise((resolve) => takes.push(resolve)))
   const hear = relay.listener('stdout')
   expect(hear(Buffer.alloc(1000, 'a'))).toBeUndefined()
-  expect(hear(Buffer.alloc(200_000, 'a'))).toBeInstanceOf(Promise)
-  gate.open()
+  const waits = hear(Buffer.alloc(200_000, 'a'))
+  expect(waits).toBeInstanceOf(Promise)
+  const state = { goesOn: false, taken: 0 }
+  void waits?.then(() => {
+    state.goesOn = true
+  })
+  while (!state.goesOn) {
+    await expect.poll(() => takes.length, { interval: 1 }).toBeGreaterThan(state.taken)
+    takes[state.taken]?.()
+    state.taken += 1
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  // 201000 less 6 pieces of 21000 is less than 84000: the rest still waits.
+  expect(state.taken).toBe(6)
+})
+
+test('a command does not wait for output of which there is more than anybody keeps live', async () => {
+  const sent: string[] = []
+  const relay = new OutputRelay(async ({ text }) => void sent.push(text))
+  const hear = relay.listener('stdout')
+  await hear(Buffer.from(`a${'\u{1f600}'.repeat(600_000)}`))
+  expect(hear(Buffer.alloc(10_000_000, 'b'))).toBeUndefined()
+  await relay.listener('stderr')(Buffer.from('after'))
   await relay.end()
+  // The last character does not fit as a whole.
+  expect(sent.join('')).toBe(`a${'\u{1f600}'.repeat(512 * 1024 - 1)}after`)
 })
