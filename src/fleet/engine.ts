@@ -7,6 +7,7 @@ import { SandboxError } from '../error.ts'
 import type { PolicyLayer } from '../policy/layer.ts'
 import { exitStatus } from '../report/exit-status.ts'
 import type { Result } from '../report/result.ts'
+import { neutralise } from '../report/text.ts'
 import type { Environment } from '../run/caller.ts'
 import { OutputRelay } from './output-relay.ts'
 import {
@@ -102,13 +103,20 @@ async function fill({ task: { files }, signal }: TaskRun, { work, archive }: Tas
 /** A task with more than can be carried has run all the same: its output says what is missing. */
 async function withChanges(report: FinishedTask, work: string, before: Stamps): Promise<FinishedTask> {
   try {
-    const resultZip = await packChanges(work, before)
-    return resultZip === undefined ? report : { ...report, resultZip }
+    const { zip, left } = await packChanges(work, before)
+    const more = left.length > MOST_NAMED ? [`${left.length - MOST_NAMED} more`] : []
+    const named = [...left.slice(0, MOST_NAMED).map((line) => neutralise(line.slice(-LONGEST_LINE))), ...more]
+    const missing = named.map((line) => `a file that the task made is not in the report: ${line}`)
+    return { ...report, ...(zip !== undefined && { resultZip: zip }), warnings: [...report.warnings, ...missing] }
   } catch (error) {
     const why = error instanceof TooManyFiles ? error.message : `they cannot be read: ${(error as Error).message}`
     return { ...report, warnings: [...report.warnings, `the files that the task made are not in the report: ${why}`] }
   }
 }
+
+/** Files that are named of those that a report lacks, and characters of such a line. */
+const MOST_NAMED = 10
+const LONGEST_LINE = 400
 
 /* ---- its commands ---- */
 

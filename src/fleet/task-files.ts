@@ -22,7 +22,16 @@ const DEEPEST = 128
 /** Names that are looked at, whatever they are: a command can make millions of empty ones. */
 const MOST_NAMES = 200_000
 
+/** There are more names than are looked at. */
 export class TooManyFiles extends Error {}
+
+/** What a task has made. */
+export interface Packed {
+  /** A ZIP; absent where there is no file for it. */
+  readonly zip?: Buffer
+  /** Files that are not in it, `NAME: WHY`. */
+  readonly left: readonly string[]
+}
 
 interface FoundFile {
   /** Relative, with slashes. */
@@ -42,44 +51,49 @@ async function stampOf(handle: FileHandle): Promise<string> {
 /** @throws TooManyFiles */
 export async function stampFiles(directory: string): Promise<Stamps> {
   const stamps = new Map<string, string>()
-  await visit(directory, async ({ name, handle }) => {
-    stamps.set(name, await stampOf(handle))
-  })
+  const see = async ({ name, handle }: FoundFile): Promise<void> => void stamps.set(name, await stampOf(handle))
+  await visit(directory, { see, leave: () => undefined })
   return stamps
 }
 
 /**
- * @returns the ZIP of the files that are not as `before` has them; undefined when there are none
- * @throws TooManyFiles when they are more than the bounds
+ * Packs the files that are not as `before` has them. A file that cannot be packed is left out and named; the others are packed all the same.
+ * @throws TooManyFiles
  */
-export async function packChanges(
-  directory: string,
-  before: Stamps,
-  bounds = PACK_BOUNDS,
-): Promise<Buffer | undefined> {
+export async function packChanges(directory: string, before: Stamps, bounds = PACK_BOUNDS): Promise<Packed> {
   const zip = new ZipFile()
+  const left: string[] = []
+  const leave = (name: string, why: string): void => void left.push(`${name}: ${why}`)
   let [files, bytes] = [0, 0]
-  await visit(directory, async ({ name, handle }) => {
+  const see = async ({ name, handle }: FoundFile): Promise<void> => {
     if (before.get(name) === (await stampOf(handle))) return
     const { size, mode } = await handle.stat()
+    if (files >= bounds.files) return leave(name, `more than ${bounds.files} changed files`)
+    if (bytes + size > bounds.bytes) return leave(name, `more than ${bounds.bytes} bytes of changed files`)
+    // yazl would pack `a\\b` as `a/b`, and refuses what other systems take for a path of their own, such as `C:x`.
+    if (name.includes('\\')) return leave(name, 'no archive can hold this name')
+    const content = await handle.readFile()
+    try {
+      zip.addBuffer(content, name, { mode: mode & 0o777, mtime: EPOCH })
+    } catch {
+      return leave(name, 'no archive can hold this name')
+    }
     files += 1
     bytes += size
-    if (files > bounds.files || bytes > bounds.bytes)
-      throw new TooManyFiles(`more than ${bounds.files} changed files, or ${bounds.bytes} bytes of them`)
-    zip.addBuffer(await handle.readFile(), name, { mode: mode & 0o777, mtime: EPOCH })
-  })
-  if (files === 0) return undefined
+  }
+  await visit(directory, { see, leave })
+  if (files === 0) return { left }
   zip.end()
   const chunks: Buffer[] = []
   for await (const chunk of zip.outputStream) chunks.push(Buffer.from(chunk as Uint8Array))
-  return Buffer.concat(chunks)
+  return { zip: Buffer.concat(chunks), left }
 }
 
 /** The first moment that ZIP can express: the same files are the same archive. */
 const EPOCH = new Date(1980, 0, 1)
 
-async function visit(directory: string, see: (file: FoundFile) => Promise<void>): Promise<void> {
-  const walk = { names: 0, see }
+async function visit(directory: string, visitor: Omit<Walk, 'names'>): Promise<void> {
+  const walk = { names: 0, ...visitor }
   const handle = await open(directory, DIRECTORY_FLAGS)
   try {
     await visitBelow({ handle, prefix: '', depth: 0 }, walk)
@@ -101,6 +115,8 @@ interface Visited {
 interface Walk {
   names: number
   readonly see: (file: FoundFile) => Promise<void>
+  /** Something that cannot be looked at; the rest can. */
+  readonly leave: (name: string, why: string) => void
 }
 
 async function visitBelow({ handle, prefix, depth }: Visited, walk: Walk): Promise<void> {
@@ -108,23 +124,34 @@ async function visitBelow({ handle, prefix, depth }: Visited, walk: Walk): Promi
   const here = `/proc/self/fd/${handle.fd}`
   const names = (await readdir(here)).toSorted()
   walk.names += names.length
-  if (walk.names > MOST_NAMES || depth > DEEPEST)
-    throw new TooManyFiles(`more than ${MOST_NAMES} names, or more than ${DEEPEST} directories in each other`)
+  if (walk.names > MOST_NAMES) throw new TooManyFiles(`more than ${MOST_NAMES} names`)
+  if (depth > DEEPEST) return walk.leave(prefix, `more than ${DEEPEST} directories in each other`)
   for (const name of names) {
-    const path = `${here}/${name}`
-    // A name that is not UTF-8 is not found by what node makes of it: no archive could hold it.
-    const seen = await lstat(path).catch(() => undefined)
-    if (seen?.isDirectory() !== true && seen?.isFile() !== true) continue
-    // O_NONBLOCK: it was a regular file a moment ago, and what it is now must not make us wait.
-    const flags = seen.isDirectory() ? DIRECTORY_FLAGS : O_RDONLY | O_NOFOLLOW | O_NONBLOCK
-    const found = await open(path, flags)
+    const at = `${prefix}${name}`
     try {
-      const isFile = (await found.stat()).isFile()
-      if (seen.isDirectory()) await visitBelow({ handle: found, prefix: `${prefix}${name}/`, depth: depth + 1 }, walk)
-      else if (isFile) await walk.see({ name: `${prefix}${name}`, handle: found })
-    } finally {
-      await found.close()
+      await visitOne({ path: `${here}/${name}`, at, depth }, walk)
+    } catch (error) {
+      // A mode without the right to read, for one; a full table of descriptors is no fault of a file.
+      const { code = '' } = error as NodeJS.ErrnoException
+      if (!['EACCES', 'EPERM', 'ELOOP', 'ENXIO', 'ENOENT'].includes(code)) throw error
+      walk.leave(at, `it cannot be opened (${code})`)
     }
+  }
+}
+
+async function visitOne({ path, at, depth }: { path: string; at: string; depth: number }, walk: Walk): Promise<void> {
+  const seen = await lstat(path).catch(() => undefined)
+  if (seen === undefined) return walk.leave(at, 'its name is not UTF-8')
+  if (!seen.isDirectory() && !seen.isFile()) return
+  // O_NONBLOCK: it was a regular file a moment ago, and what it is now must not make us wait.
+  const flags = seen.isDirectory() ? DIRECTORY_FLAGS : O_RDONLY | O_NOFOLLOW | O_NONBLOCK
+  const found = await open(path, flags)
+  try {
+    const isFile = (await found.stat()).isFile()
+    if (seen.isDirectory()) await visitBelow({ handle: found, prefix: `${at}/`, depth: depth + 1 }, walk)
+    else if (isFile) await walk.see({ name: at, handle: found })
+  } finally {
+    await found.close()
   }
 }
 

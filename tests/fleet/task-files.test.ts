@@ -1,17 +1,17 @@
 /** What a task leaves becomes an archive: its own regular files, and nothing that a link leads to. */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
-import { packChanges, stampFiles, TooManyFiles } from '../../src/fleet/task-files.ts'
+import { type Packed, packChanges, stampFiles } from '../../src/fleet/task-files.ts'
 import { TaskPlaces } from '../../src/fleet/task-places.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
-async function namesIn(archive: Buffer | undefined): Promise<readonly string[]> {
-  if (archive === undefined) return []
+async function namesIn({ zip }: Packed): Promise<readonly string[]> {
+  if (zip === undefined) return []
   const names: string[] = []
-  for await (const { fileName } of (await fromBufferPromise(archive, { lazyEntries: true })).eachEntry())
+  for await (const { fileName } of (await fromBufferPromise(zip, { lazyEntries: true })).eachEntry())
     names.push(fileName)
   return names
 }
@@ -34,17 +34,25 @@ test('only files that were made or changed are packed, no links and nothing behi
 test('a directory without changes makes no archive', async () => {
   const directory = await temporaryDirectory()
   writeFileSync(join(directory, 'same'), '')
-  expect(await packChanges(directory, await stampFiles(directory))).toBeUndefined()
+  expect(await packChanges(directory, await stampFiles(directory))).toEqual({ left: [] })
 })
 
-test.each([
-  { bounds: { bytes: 3, files: 9 }, what: 'bytes' },
-  { bounds: { bytes: 99, files: 1 }, what: 'files' },
-])('more than may be packed is not read: $what', async ({ bounds }) => {
+test('a file that cannot be packed is left out and named, the others are packed', async () => {
   const directory = await temporaryDirectory()
-  for (const name of ['a', 'b']) writeFileSync(join(directory, name), 'xx')
-  await expect(packChanges(directory, new Map(), bounds)).rejects.toBeInstanceOf(TooManyFiles)
-  expect(await namesIn(await packChanges(directory, new Map(), { bytes: 4, files: 2 }))).toEqual(['a', 'b'])
+  for (const name of ['C:foo', 'a\\b', 'good', 'small', 'z']) writeFileSync(join(directory, name), 'xx')
+  writeFileSync(Buffer.from(`${directory}/\xff`, 'latin1'), 'xx')
+  truncateSync(join(directory, 'good'), 3)
+  writeFileSync(join(directory, 'huge'), '')
+  truncateSync(join(directory, 'huge'), 10 * 1024 ** 3)
+  const packed = await packChanges(directory, new Map(), { bytes: 5, files: 2 })
+  expect(await namesIn(packed)).toEqual(['good', 'small'])
+  expect(packed.left).toEqual([
+    'C:foo: no archive can hold this name',
+    'a\\b: no archive can hold this name',
+    'huge: more than 5 bytes of changed files',
+    'z: more than 2 changed files',
+    '\ufffd: its name is not UTF-8',
+  ])
 })
 
 test('a directory of a task is fresh for each, also after one that nobody may enter', async () => {
