@@ -60,7 +60,7 @@ export class HttpSource implements TaskSource {
 
   constructor(options: HttpSourceOptions) {
     this.options = options
-    this.silence = later(options.end, GOODBYE_MS)
+    this.silence = later(options.end, GOODBYE_MS).signal
   }
 
   /** Jobs that are under way. */
@@ -128,6 +128,15 @@ export class HttpSource implements TaskSource {
   private async poll(signal: AbortSignal): Promise<Task | undefined> {
     // A job that the server gives out at this very moment would be lost with its answer.
     const asking = later(signal, LAST_ANSWER_MS)
+    try {
+      return await this.pollUntil(signal, asking.signal)
+    } finally {
+      // The same signal is for every poll of an agent's life.
+      asking.forget()
+    }
+  }
+
+  private async pollUntil(signal: AbortSignal, asking: AbortSignal): Promise<Task | undefined> {
     for (let failures = 0; !signal.aborted; ) {
       // From the question on: a server that has held it for as long is asked again at once.
       const next = pause(jittered(this.options.pollMs), signal)

@@ -43,11 +43,11 @@ export async function persist<T>(
   }
 }
 
-/** Aborted so long after another one. */
-export function later(signal: AbortSignal, ms: number): AbortSignal {
+/** A signal that is aborted so long after another one, for as long as that one is heard. */
+export function later(signal: AbortSignal, ms: number): { readonly signal: AbortSignal; readonly forget: () => void } {
   const controller = new AbortController()
   const abort = (): void => void setTimeout(() => controller.abort(), ms).unref()
   if (signal.aborted) abort()
   else signal.addEventListener('abort', abort, { once: true })
-  return controller.signal
+  return { signal: controller.signal, forget: () => signal.removeEventListener('abort', abort) }
 }
