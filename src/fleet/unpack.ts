@@ -59,9 +59,13 @@ export async function unpack(archive: string, directory: string, bounds = ARCHIV
     if (isOurFault(error)) throw error
     throw error instanceof ArchiveError
       ? error
-      : new ArchiveError(neutralise((error as Error).message), { cause: error })
+      : new ArchiveError(reasonOf(error as NodeJS.ErrnoException), { cause: error })
   }
 }
+
+/** Who sent the archive is not told where it is unpacked. */
+const reasonOf = ({ message, code, syscall }: NodeJS.ErrnoException): string =>
+  syscall === undefined ? neutralise(message) : `it cannot be unpacked (${syscall}: ${code ?? ''})`
 
 /** A full disk is no fault of the archive. */
 const isOurFault = (error: unknown): boolean =>
@@ -98,13 +102,15 @@ class Unpacking {
   }
 
   async add(zip: ZipFile, entry: Entry): Promise<void> {
-    const isDirectory = entry.fileName.endsWith('/')
-    const steps = stepsOf(entry.fileName)
+    const fileName = nameOf(entry)
+    const isDirectory = fileName.endsWith('/')
+    const steps = stepsOf(fileName)
     checkKind(entry, isDirectory)
     await this.makeDirectories(isDirectory ? steps : steps.slice(0, -1))
     if (isDirectory) return
     const name = steps.join('/')
     if (this.files.has(name)) throw new ArchiveError(`two files have the name ${shown(name)}`)
+    if (this.directories.has(name)) throw new ArchiveError(`${shown(name)} is a file and a directory`)
     this.files.add(name)
     this.checkCount(this.files.size + this.directories.size)
     await this.write(zip, entry, join(this.directory, name))
@@ -137,6 +143,19 @@ class Unpacking {
 const LONGEST_STEP = 255
 const LONGEST_NAME = 3_000
 const DEEPEST = 64
+
+/** General purpose bit 11: the name is UTF-8 (APPNOTE.TXT 4.4.4). */
+const IS_UTF8 = 0x800
+
+/** Without that mark a name may be in any encoding. Archivers of today that leave it out write UTF-8; what is no UTF-8 is not guessed at. */
+function nameOf({ fileName, fileNameRaw, generalPurposeBitFlag }: Entry): string {
+  if ((generalPurposeBitFlag & IS_UTF8) !== 0) return fileName
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(fileNameRaw)
+  } catch {
+    throw new ArchiveError(`a name that cannot be used, because it is not UTF-8: ${shown(fileName)}`)
+  }
+}
 
 /** yauzl has refused absolute names, `..` and backslashes already; this does not rely on it. */
 function stepsOf(name: string): readonly string[] {

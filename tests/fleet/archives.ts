@@ -8,6 +8,8 @@ export interface Member {
   readonly mode?: number
   /** What the archive says that it is when unpacked. */
   readonly declaredBytes?: number
+  /** General purpose bits; default: the name is UTF-8. */
+  readonly flags?: number
 }
 
 const u16 = (value: number): Buffer => Buffer.from(new Uint16Array([value]).buffer)
@@ -26,13 +28,13 @@ export function archiveOf(members: readonly Member[], declaredEntries = members.
   const bodies: Buffer[] = []
   const directory: Buffer[] = []
   let offset = 0
-  for (const { name, content = '', mode, declaredBytes } of members) {
+  for (const { name, content = '', mode, declaredBytes, flags = 0x0800 } of members) {
     const nameBytes = Buffer.from(name as string)
     const bytes = Buffer.from(content as string)
     const packed = deflateRawSync(bytes)
     const kind = mode ?? (nameBytes.at(-1) === 0x2f ? 0o040755 : 0o100644)
     const sum = [crc32(bytes), packed.length, declaredBytes ?? bytes.length].map((value) => u32(value))
-    const head = [u16(0x0800), u16(8), u32(0), ...sum, u16(nameBytes.length), u16(0)]
+    const head = [u16(flags), u16(8), u32(0), ...sum, u16(nameBytes.length), u16(0)]
     const body = Buffer.concat([u32(0x04034b50), u16(20), ...head, nameBytes, packed])
     const tail = [u16(0), u16(0), u16(0), u32((kind << 16) >>> 0), u32(offset), nameBytes]
     directory.push(Buffer.concat([u32(0x02014b50), u16(0x0314), u16(20), ...head, ...tail]))
