@@ -239,11 +239,17 @@ export class HttpSource implements TaskSource {
   private async send(request: ReportRequest): Promise<void> {
     const { client, log } = this.options
     const ask = ({ method, body }: ReportRequest) =>
-      client.ask('api/jobs/submit-result', { method, body, signal: this.silence }).catch((error: unknown) => {
-        if (!(error instanceof ProtocolError)) throw error
-        log(neutralise(error.message))
-        return undefined
-      })
+      client
+        .ask(`api/jobs/submit-result?jobId=${encodeURIComponent(String(body['jobId']))}`, {
+          method,
+          body,
+          signal: this.silence,
+        })
+        .catch((error: unknown) => {
+          if (!(error instanceof ProtocolError)) throw error
+          log(neutralise(error.message))
+          return undefined
+        })
     const answer = await ask(request)
     if (answer === undefined || answer.status < 300) return
     if (answer.status === 413 && 'resultZipBase64' in request.body) return await this.send(withoutFiles(request))

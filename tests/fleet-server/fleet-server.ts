@@ -38,6 +38,7 @@ export async function testServer(
     readonly directory?: string
     readonly keptTasks?: number
     readonly keptWorkers?: number
+    readonly mostReading?: number
     readonly clock?: { ms: number }
   } = {},
 ): Promise<TestServer> {

@@ -19,7 +19,7 @@ import { makeDirectories } from '../../os/make-directories.ts'
 import { randomHex } from '../../os/random-id.ts'
 import { Live } from './live.ts'
 import { type Page, readPage } from './page.ts'
-import { bodyOf, checked, jsonOf, Refusal } from './request.ts'
+import { Bodies, checked, Refusal } from './request.ts'
 import { type End, OFFLINE_AFTER_MS, Store, type StoredTask, type StoredWorker } from './store.ts'
 import { TokenError, workerOfToken } from './token.ts'
 import {
@@ -38,6 +38,8 @@ const SMALL_BODY = 1024 * 1024
 const MOST_UPLOAD = 64 * 1024 * 1024
 /** Both streams and a ZIP in base64. */
 const MOST_REPORT = 96 * 1024 * 1024
+/** All bodies that arrive at one time: those of agents, and as much of people, so that neither keeps the others out. */
+const MOST_READING = 256 * 1024 * 1024
 const KEPT_TASKS = 1_000
 /** Agents that are kept, those that were seen last. */
 const KEPT_WORKERS = 1_000
@@ -66,6 +68,8 @@ export interface FleetServerOptions {
   readonly keptTasks?: number
   /** Workers without a task that are remembered; default KEPT_WORKERS. */
   readonly keptWorkers?: number
+  /** Bytes of bodies that are read at one time, of agents and of people each; default MOST_READING. */
+  readonly mostReading?: number
   readonly now?: () => number
 }
 
@@ -103,7 +107,13 @@ export async function startFleetServer(options: FleetServerOptions): Promise<Fle
       `${directory}: another server uses this directory: ${lockOf(file)} is locked by ${holderOf(lockOf(file))}`,
       { hint: 'end that server, or take another --data' },
     )
-  const fleet = new Fleet(options)
+  let fleet: Fleet
+  try {
+    fleet = new Fleet(options)
+  } catch (error) {
+    lock.release()
+    throw error
+  }
   try {
     const port = await fleet.listen(options.port)
     const close = async (): Promise<void> => {
@@ -130,6 +140,8 @@ class Fleet {
   readonly #keptWorkers: number
   readonly #store: Store
   readonly #live = new Live()
+  readonly #agentBodies: Bodies
+  readonly #bodies: Bodies
   readonly #waiters = new Set<Waiter>()
   readonly #server: Server
   readonly #sweeper: NodeJS.Timeout
@@ -159,6 +171,9 @@ class Fleet {
 
   constructor(options: FleetServerOptions) {
     const { directory, secret, now = Date.now, keptTasks = KEPT_TASKS, keptWorkers = KEPT_WORKERS } = options
+    const { mostReading = MOST_READING } = options
+    this.#agentBodies = new Bodies(mostReading)
+    this.#bodies = new Bodies(mostReading)
     this.#directory = directory
     this.#secret = secret
     this.#now = now
@@ -228,11 +243,14 @@ class Fleet {
   async #submit(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
     const isZip = request.headers['content-type'] === 'application/zip'
     const query = Object.fromEntries(url.searchParams)
-    const task = isZip ? checked(SUBMISSION_QUERY, query) : await jsonOf<Submission>(request, SUBMISSION, SMALL_BODY)
+    const task = isZip
+      ? checked(SUBMISSION_QUERY, query)
+      : await this.#bodies.json<Submission>(request, SUBMISSION, SMALL_BODY)
     const id = randomHex(16)
     if (isZip) {
-      const files = await bodyOf(request, MOST_UPLOAD)
-      if (files.readUInt16BE(0) !== EMPTY_ZIP.readUInt16BE(0)) throw new Refusal(400, 'the body is not a ZIP file')
+      const files = await this.#bodies.of(request, MOST_UPLOAD)
+      const [first, second] = EMPTY_ZIP
+      if (files[0] !== first || files[1] !== second) throw new Refusal(400, 'the body is not a ZIP file')
       this.#write('files', id, files)
     }
     this.#store.addTask({ ...task, id, hasFiles: isZip }, this.#now())
@@ -275,7 +293,7 @@ class Fleet {
   }
 
   async #register({ request, response, worker }: Asked): Promise<void> {
-    const facts = await jsonOf(request, REGISTER, SMALL_BODY)
+    const facts = await this.#agentBodies.json(request, REGISTER, SMALL_BODY)
     refuseOther(facts.workerId, worker)
     this.#store.register(facts, { nowMs: this.#now(), kept: this.#keptWorkers })
     for (const id of this.#store.restarted(worker, this.#now())) this.#told(id)
@@ -285,7 +303,7 @@ class Fleet {
   }
 
   async #heartbeat({ request, response, worker }: Asked): Promise<void> {
-    const facts = await jsonOf(request, HEARTBEAT, SMALL_BODY)
+    const facts = await this.#agentBodies.json(request, HEARTBEAT, SMALL_BODY)
     refuseOther(facts.workerId, worker)
     if (!this.#store.heartbeat(facts, this.#now())) throw new Refusal(404, 'this worker is not registered')
     if (facts.status !== 'OFFLINE') this.#resume(worker)
@@ -367,7 +385,7 @@ class Fleet {
   }
 
   async #addOutput({ request, response, worker }: Asked): Promise<void> {
-    const { jobId, data, type } = await jsonOf(request, STREAM_OUTPUT, SMALL_BODY)
+    const { jobId, data, type } = await this.#agentBodies.json(request, STREAM_OUTPUT, SMALL_BODY)
     const task = this.#givenTask(worker, jobId)
     if (task.state !== 'running' || task.worker !== worker) throw new Refusal(409, 'the task is not running')
     this.#live.add(task.id, type, data)
@@ -381,8 +399,10 @@ class Fleet {
     send(response, 200, { success: true, cancelRequested: task.isCancelRequested || !isOurs })
   }
 
-  async #takeResult({ request, response, worker }: Asked): Promise<void> {
-    const result = await jsonOf(request, RESULT, MOST_REPORT)
+  async #takeResult(asked: Asked): Promise<void> {
+    const { request, response, worker } = asked
+    const most = this.#mostReport(asked)
+    const result = await this.#agentBodies.json(request, RESULT, most)
     const { stdout, stderr, exitCode, message = '', resultZipBase64 } = result
     const zip = resultZipBase64 ? Buffer.from(resultZipBase64, 'base64') : undefined
     const end: End = { exitCode, message, stdout, stderr, details: detailsOf(result), hasResult: zip !== undefined }
@@ -391,11 +411,21 @@ class Fleet {
   }
 
   async #takeFailure({ request, response, worker }: Asked): Promise<void> {
-    const failure = await jsonOf(request, FAILURE, SMALL_BODY)
+    const failure = await this.#agentBodies.json(request, FAILURE, SMALL_BODY)
     const { errorMessage: message, elsewhere } = failure
     const end = { exitCode: null, message, stdout: '', stderr: '', details: detailsOf(failure), hasResult: false }
     refuseOther(failure.workerId, worker)
     this.#finish(response, { report: failure, end: { ...end, elsewhere } })
+  }
+
+  /** Bytes of the report of a task: many only where the query names one that this worker may report. @throws Refusal 403, 404 */
+  #mostReport({ url, worker }: Asked): number {
+    const id = url.searchParams.get('jobId')
+    if (id === null) return SMALL_BODY
+    const taking = this.#store.mayReport(id, worker)
+    if (taking === 'unknown') throw new Refusal(404, 'there is no such task')
+    if (taking === 'foreign') throw new Refusal(403, 'the task is another worker’s')
+    return MOST_REPORT
   }
 
   #finish(
