@@ -1,10 +1,10 @@
 /** The protocol of agents, step by step against a real server on 127.0.0.1, and what clients may not do. */
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import sqlite from 'node-sqlite3-wasm'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { startFleetServer } from '../../src/fleet/server/server.ts'
 import { OFFLINE_AFTER_MS } from '../../src/fleet/server/store.ts'
 import { as, testServer, tokenFor } from './fleet-server.ts'
@@ -238,6 +238,8 @@ describe('a request is refused', () => {
     { what: 'that is not JSON', path: '/api/tasks', body: Buffer.from('{'), status: 400 },
     { what: 'without a command', path: '/api/tasks', body: { command: ' \n' }, status: 400 },
     { what: 'with files that are no ZIP', path: '/api/tasks?command=ls', body: Buffer.from('hello'), status: 400 },
+    { what: 'with files that are empty', path: '/api/tasks?command=ls', body: Buffer.from(''), status: 400 },
+    { what: 'of too many values', path: '/api/tasks', body: Buffer.from(`[${'{},'.repeat(100_000)}1]`), status: 400 },
     { what: 'with a larger body than it may have', path: '/api/tasks', body: Buffer.alloc(1 << 21, 32), status: 413 },
     { what: 'for a path outside', path: '/api/tasks/..%2f..%2ffleet.db/result', status: 404 },
   ])('$what', async ({ path, body, status }) => {
@@ -334,6 +336,66 @@ describe('with a secret', () => {
     expect(await server.task(id)).toMatchObject({ state: 'queued', attempts: 0 })
     expect(await stepsOf(bearer(tokenFor('one', secret)))).toEqual([200, 200, 200])
   })
+})
+
+/** A request whose body does not come; what it is answered. */
+function withoutBody(url: string, { path, bytes, headers }: { path: string; bytes: number; headers: object }) {
+  return new Promise<number | undefined>((resolve, reject) => {
+    const sent = request(new URL(path, url), { method: 'POST', headers: { 'content-length': bytes, ...headers } })
+    sent.on('response', ({ statusCode }) => {
+      resolve(statusCode)
+      sent.destroy()
+    })
+    sent.on('error', reject)
+    sent.flushHeaders()
+    onTestFinished(() => void sent.destroy())
+  })
+}
+
+describe('a body is not read', () => {
+  test.each([
+    { what: 'without a token', headers: as('one'), status: 401 },
+    {
+      what: 'for a task that there is not',
+      headers: { ...as('one'), 'x-worker-token': tokenFor('one', 's') },
+      status: 404,
+    },
+  ])('$what', async ({ headers, status }) => {
+    const server = await testServer({ secret: 's' })
+    const path = '/api/jobs/submit-result?jobId=none'
+    expect(await withoutBody(server.url, { path, bytes: 90 * 1024 * 1024, headers })).toBe(status)
+  })
+
+  test('where too much is being received, and agents are heard all the same', async () => {
+    const server = await testServer({ mostReading: 1_500 })
+    void withoutBody(server.url, { path: '/api/tasks', bytes: 1_000, headers: {} }).catch(() => undefined)
+    const body = { command: 'a'.repeat(1_000) }
+    await expect.poll(async () => (await server.call('POST', '/api/tasks', body)).status).toBe(503)
+    expect((await server.register('one')).status).toBe(200)
+  })
+})
+
+test('many values are few in a text, whatever it quotes', async () => {
+  const server = await testServer()
+  const command = `echo ${'{,[\\"'.repeat(50_000)}`.slice(0, 60_000)
+  await server.register('one')
+  const id = await server.submit('a')
+  await server.take('one')
+  expect((await server.report(id, 'one', { stdout: command.repeat(4) })).status).toBe(200)
+})
+
+test.each([
+  { what: 'torn', damage: (bytes: Buffer) => bytes.subarray(0, bytes.length / 2) },
+  { what: 'none', damage: () => Buffer.from('this is no database'.repeat(100)) },
+  { what: 'damaged in a page', damage: (bytes: Buffer) => bytes.fill(0x5a, 4096 + 8, 8192) },
+])('a database that is $what is named at the start', async ({ damage }) => {
+  const server = await testServer()
+  await server.submit('a')
+  await server.close()
+  const file = join(server.directory, 'fleet.db')
+  writeFileSync(file, damage(readFileSync(file)))
+  const started = startFleetServer({ port: 0, directory: server.directory })
+  await expect(started).rejects.toMatchObject({ code: 'SETUP_FAILED', message: expect.stringContaining(file) })
 })
 
 test('a flood of names makes the server forget none that has a task', async () => {

@@ -10,6 +10,8 @@
  */
 import { rmSync } from 'node:fs'
 import sqlite from 'node-sqlite3-wasm'
+import { SandboxError } from '../../error.ts'
+import { neutralise } from '../../report/text.ts'
 import type { Details, Heartbeat, Registration } from './wire.ts'
 
 /** An agent that says nothing for so long is offline. */
@@ -108,8 +110,14 @@ export class Store {
     // The library's own lock is a directory, which a killed process leaves behind.
     rmSync(`${file}.lock`, { recursive: true, force: true })
     this.#database = new sqlite.Database(file)
-    this.#database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
-    this.#database.exec(SCHEMA)
+    try {
+      this.#database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+      this.#check()
+      this.#database.exec(SCHEMA)
+    } catch (cause) {
+      this.#database.close()
+      throw damaged(file, cause as Error)
+    }
     // A database of an earlier version.
     const columns = this.#rows("SELECT name FROM pragma_table_info('tasks')", []).map(({ name }) => name)
     if (!columns.includes('require'))
@@ -117,6 +125,12 @@ export class Store {
     if (this.#rows("SELECT 1 FROM pragma_table_info('workers') WHERE name = 'has_token'", []).length > 0)
       this.#database.exec('ALTER TABLE workers DROP COLUMN has_token')
     if (!columns.includes('lost')) this.#database.exec('ALTER TABLE tasks ADD COLUMN lost INTEGER NOT NULL DEFAULT 0')
+  }
+
+  /** A page that is damaged would else end the server at the first request that reads it. */
+  #check(): void {
+    const found = this.#rows('PRAGMA quick_check(1)', []).map((row) => String(row['quick_check']))
+    if (found[0] !== 'ok') throw new Error(found[0])
   }
 
   close(): void {
@@ -317,6 +331,12 @@ export class Store {
     return this.#database.run(sql, [...values]).changes
   }
 }
+
+const damaged = (file: string, cause: Error): SandboxError =>
+  new SandboxError('SETUP_FAILED', `${file}: the database cannot be used: ${neutralise(cause.message)}`, {
+    hint: `mv ${file} ${file}.damaged   # begins with an empty queue; or restore a copy`,
+    cause,
+  })
 
 /** Exit code of a run that was cancelled (docs/fleet.md). */
 const CANCELLED = 130
