@@ -242,7 +242,10 @@ LIBRARY_OBJECTS := $(patsubst %.c,build/unit/%.o,$(shell grep -L '^int main' nat
 # What a fuzz target says of the native part is compiled here; scripts/fuzz needs clang, and minutes.
 TARGET_OBJECTS := $(patsubst %.c,build/unit/%.o,$(wildcard tests/fuzz/*.c))
 
-drivers: $(DRIVERS:%=build/drivers/%) build/drivers/native/answer-small $(TARGET_OBJECTS) ## the programs by which system tests ask the native part; the targets of make fuzz are compiled, too
+# What tests run in sandboxes, static: nothing else need be visible there.
+GUESTS := $(addprefix build/drivers/guests/,$(notdir $(basename $(wildcard tests/adversary/programs/*.c))) apply-filter deceive-observer detach hide-memory make-calls plant-root)
+
+drivers: $(DRIVERS:%=build/drivers/%) $(GUESTS) build/drivers/native/answer-small $(TARGET_OBJECTS) ## the programs by which system tests ask the native part; the targets of make fuzz are compiled, too
 	@:
 
 .PRECIOUS: build/unit/%.o
@@ -257,6 +260,12 @@ build/drivers/%: build/unit/tests/%.o build/unit/native.a
 build/drivers/native/answer-small: tests/native/answer.c $(call sources,client,capture utf8 result-template foreseen-end) $(BASE) $(NATIVE_HEADERS) Makefile
 	@mkdir -p $(@D)
 	@gcc $(filter-out -fsanitize=% -fno-sanitize-%,$(UNIT_FLAGS)) -o $@ $(filter %.c,$^)
+
+GUEST = @mkdir -p $(@D) && gcc -D_GNU_SOURCE= -O1 -Wall -Wextra -Werror -static -s -pthread -o $@ $<
+build/drivers/guests/%: tests/programs/%.c Makefile
+	$(GUEST)
+build/drivers/guests/%: tests/adversary/programs/%.c tests/adversary/programs/answer.h Makefile
+	$(GUEST)
 
 build/unit/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -285,7 +294,7 @@ test-all: setup-test-all ## the rest of the product space too, in parts under 50
 # A loss shows in minutes: of agents and servers that are killed there is one run of each kind, then sandboxes for as long as asked.
 FLEET_CHAOS := node bench/fleet.mjs chaos --tasks 300 --agents 3 --kills 8 --server-kills 4 --within 300 --seed $(or $(SEED),1)
 
-soak: all ## random policies, attacks and kills with a look at the host after each: make soak MINUTES=30 SEED=1 JOBS=4
+soak: all drivers ## random policies, attacks and kills with a look at the host after each: make soak MINUTES=30 SEED=1 JOBS=4
 	$(if $(ROUND),,@$(FLEET_CHAOS) --http && $(FLEET_CHAOS))
 	@node scripts/soak.mjs $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(ROUND),--round $(ROUND)) $(if $(JOBS),--jobs $(JOBS))
 

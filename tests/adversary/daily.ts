@@ -1,37 +1,29 @@
 /** Tries each row with the default engine and filter, and once without the wall, where it does harm. */
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { describeWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
 import type { Attack, Cell } from './attack.ts'
 import { hasControl, isShared, tryCell, tryControl } from './matrix.ts'
-import { compilePrograms } from './world.ts'
 
 const user = currentUser()
 export const CELL: Cell = { backend: 'unshare', filter: 'default', user }
 
-const made: { programs?: ReturnType<typeof compilePrograms> } = {}
-
 /** The verdicts that are neither `held` nor `refused`. */
 export async function harmedIn(cell: Cell, attacks: readonly Attack[]) {
-  const found = await tryCell(attacks, { cell, programs: made.programs?.directory ?? '' })
+  const found = await tryCell(attacks, { cell })
   return found.filter(({ kind }) => kind === 'harmed' || kind === 'untried')
 }
 
 /** One test for each row that has a sandbox of its own, and one control for every row. */
 export function testAttacks(attacks: readonly Attack[]): void {
-  beforeAll(() => {
-    made.programs = compilePrograms()
-    return () => made.programs?.remove()
-  })
-
-  describeWith(['gcc', 'git', 'unshare', 'userns'], 'the adversary', () => {
+  describeWith(['git', 'unshare', 'userns'], 'the adversary', () => {
     const alone = attacks.filter((attack) => !isShared(attack) && (attack.on?.(CELL) ?? true))
     test.each(alone)('$id harms nothing', async (attack) => expect(await harmedIn(CELL, [attack])).toEqual([]))
   })
 
-  describeWith(['gcc', 'git', 'bwrap', 'userns'], 'without the wall', () => {
+  describeWith(['git', 'bwrap', 'userns'], 'without the wall', () => {
     test.each(attacks.filter((attack) => hasControl(attack, user)))('$id does harm', async (attack) => {
-      expect(await tryControl(attack, { cell: CELL, programs: made.programs?.directory ?? '' })).toBeDefined()
+      expect(await tryControl(attack, { cell: CELL })).toBeDefined()
     })
   })
 }

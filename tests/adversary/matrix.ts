@@ -23,8 +23,6 @@ export interface Verdict {
 }
 
 export interface CellSite extends Pick<StageInputs, 'cell' | 'container'> {
-  /** Of compilePrograms. */
-  readonly programs: string
   /** Who owns the zones, when that is another user than the caller. */
   readonly owner?: number
 }
@@ -119,8 +117,8 @@ export async function tryControl(attack: Attack, site: CellSite): Promise<Harm> 
   })
 }
 
-async function withWorld<T>({ cell, programs, owner }: CellSite, work: (world: World) => Promise<T>): Promise<T> {
-  const world = makeWorld({ user: cell.user, programs, ...(owner === undefined ? {} : { owner }) })
+async function withWorld<T>({ cell, owner }: CellSite, work: (world: World) => Promise<T>): Promise<T> {
+  const world = makeWorld({ user: cell.user, ...(owner === undefined ? {} : { owner }) })
   try {
     return await work(world)
   } finally {

@@ -17,7 +17,6 @@ import { prepareRepositories, repositoriesOf } from './git.ts'
 import { ATTACKS } from './table.ts'
 import {
   BEGUN,
-  compilePrograms,
   endProcessesWith,
   harmTo,
   hostState,
@@ -132,17 +131,13 @@ function roundOf(seed: number, number: number, users: readonly User[]): Round {
 
 /* ---- one round ---- */
 
-interface SoakInputs {
-  readonly programs: string
-}
-
 interface RoundOutcome {
   readonly harms: readonly string[]
   readonly outcome: 'ran' | 'killed' | 'refused'
 }
 
-async function playRound(round: Round, { programs }: SoakInputs): Promise<RoundOutcome> {
-  const world = makeWorld({ user: round.cell.user, programs })
+async function playRound(round: Round): Promise<RoundOutcome> {
+  const world = makeWorld({ user: round.cell.user })
   try {
     prepareRepositories(world)
     put(world, join(world.base, 'count/lines'), '')
@@ -412,7 +407,6 @@ async function soak({ seed, minutes, jobs, round: only }: SoakOptions): Promise<
     `seed ${seed}, ${only === undefined ? `${minutes} minutes, ${jobs} at once` : `round ${only}`}, as ${users.join(' and ')}${users.length > 1 ? ` (${PLAIN_ID})` : ''}`,
   )
   const groups = ownGroups()
-  const programs = compilePrograms()
   const counts = { ran: 0, killed: 0, refused: 0 }
   const state: { next: number; harmed?: string } = { next: only ?? 0 }
   const end = performance.now() + minutes * 60_000
@@ -421,7 +415,7 @@ async function soak({ seed, minutes, jobs, round: only }: SoakOptions): Promise<
   const work = async (): Promise<void> => {
     while (!isOver()) {
       const round = roundOf(seed, state.next++, users)
-      const { harms, outcome } = await playRound(round, { programs: programs.directory })
+      const { harms, outcome } = await playRound(round)
       counts[outcome] += 1
       if (harms.length > 0)
         state.harmed ??= `round ${round.number}: ${harms.join('; ')}\n${JSON.stringify(round, null, 1)}`
@@ -434,7 +428,6 @@ async function soak({ seed, minutes, jobs, round: only }: SoakOptions): Promise<
     if (left.length > 0) state.harmed ??= `cgroups stayed: ${left.join(' ')}`
   } finally {
     clearInterval(progress)
-    programs.remove()
   }
   print(
     `${counts.ran + counts.killed + counts.refused} rounds: ${counts.ran} ran, ${counts.killed} killed, ${counts.refused} refused`,

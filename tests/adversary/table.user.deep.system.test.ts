@@ -13,7 +13,6 @@ import { type Cell, FILTERS, type Filter } from './attack.ts'
 import { OTHER } from './host.ts'
 import { tryCell, type Verdict } from './matrix.ts'
 import { ATTACKS } from './table.ts'
-import { compilePrograms } from './world.ts'
 
 /** Ends a hang: on a slow machine podman took more than four minutes for its column. */
 const LIMIT = { timeout: 900_000 }
@@ -40,14 +39,7 @@ const USERS: readonly User[] =
 const verdicts = new Map<string, Verdict['kind']>()
 const key = (id: string, { backend, filter, user }: Cell): string => [id, backend, filter, user].join(' ')
 
-describeWith(['gcc', 'git'], 'the adversary', () => {
-  const made: { programs?: ReturnType<typeof compilePrograms> } = {}
-  beforeAll(() => {
-    made.programs = compilePrograms()
-  })
-  afterAll(() => made.programs?.remove())
-  const programs = (): string => made.programs?.directory ?? ''
-
+describeWith('git', 'the adversary', () => {
   for (const user of USERS) {
     for (const { backend, needs, filters, start } of COLUMNS) {
       if (start !== undefined && user !== 'root') continue
@@ -64,7 +56,7 @@ describeWith(['gcc', 'git'], 'the adversary', () => {
           const { docker } = running
           // Containers refuse zones of root: these are another user's.
           const container = docker === undefined ? {} : { container: containerOf(docker), owner: OTHER }
-          const found = await tryCell(ATTACKS, { cell, programs: programs(), ...container })
+          const found = await tryCell(ATTACKS, { cell, ...container })
           for (const { id, kind } of found) verdicts.set(key(id, cell), kind)
           expect(found.filter(({ kind }) => kind === 'harmed' || kind === 'untried')).toEqual([])
         })

@@ -21,6 +21,7 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { guestDirectory } from '../support/driver.ts'
 import { becoming, checkoutFor, type User, uidOf } from '../support/users.ts'
 import type { Cell } from './attack.ts'
 
@@ -34,7 +35,7 @@ export interface World {
   readonly zone: string
   /** ro zone: `notes`. */
   readonly shown: string
-  /** ro zone: the programs of programs/, which all worlds share. */
+  /** ro zone: the guests of the tests, which all worlds share. */
   readonly tools: string
   /** No zone; holds `secret`. */
   readonly hidden: string
@@ -101,41 +102,13 @@ export interface Inside {
 const LIMIT_MS = 25_000
 const CONTENT_LIMIT = 1 << 20
 
-const PROGRAMS = join(import.meta.dirname, 'programs')
-
-/** Programs that other tests use, too. */
-const SHARED = ['detach.c', 'hide-memory.c'].map((name) => join(import.meta.dirname, '../programs', name))
-
-/** Compiles programs/ into a directory that everybody can read. */
-export function compilePrograms(sources = PROGRAMS): { readonly directory: string; readonly remove: () => void } {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'llm-do-test-programs-')))
-  chmodSync(directory, 0o755)
-  const own = readdirSync(sources).filter((name) => name.endsWith('.c'))
-  for (const source of [...own.map((name) => join(sources, name)), ...SHARED]) {
-    const words = [
-      '-O1',
-      '-Wall',
-      '-Wextra',
-      '-static',
-      '-s',
-      '-pthread',
-      '-o',
-      join(directory, basename(source, '.c')),
-    ]
-    execFileSync('gcc', [...words, source], { stdio: ['ignore', 'inherit', 'inherit'] })
-  }
-  return { directory, remove: () => rmSync(directory, { recursive: true, force: true }) }
-}
-
 export interface WorldInputs {
   readonly user: User
-  /** Of compilePrograms. */
-  readonly programs: string
   /** Who owns zone and home, when that is another user than the caller. */
   readonly owner?: number
 }
 
-export function makeWorld({ user, programs, owner }: WorldInputs): World {
+export function makeWorld({ user, owner }: WorldInputs): World {
   const base = realpathSync(mkdtempSync(join(tmpdir(), 'llm-do-test-adversary-')))
   const at = (name: string): string => join(base, name)
   const names = ['zone', 'shown', 'hidden', 'home', 'runtime', 'cwd', 'marks']
@@ -150,7 +123,7 @@ export function makeWorld({ user, programs, owner }: WorldInputs): World {
   for (const name of ['hidden', 'home', 'runtime']) chmodSync(at(name), 0o700)
   if (uid !== process.getuid?.()) execFileSync('chown', ['-R', `${uid}:${uid}`, base])
   return {
-    ...{ user, uid, base, token, tools: programs },
+    ...{ user, uid, base, token, tools: guestDirectory(user) },
     ...{ zone: at('zone'), shown: at('shown'), hidden: at('hidden'), home: at('home'), runtime: at('runtime') },
     ...{ cwd: at('cwd'), marks: at('marks') },
     remove: () => rmSync(base, { recursive: true, force: true }),

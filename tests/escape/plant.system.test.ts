@@ -5,11 +5,12 @@
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { compileProfile, toHex } from '../../src/seccomp/compile.ts'
 import { rulesOf } from '../../src/seccomp/rules.ts'
 import { type Arch, SYSCALL_NAMES } from '../../src/seccomp/syscalls.ts'
-import { newDirectory, temporaryDirectory } from '../support/directory.ts'
+import { temporaryDirectory } from '../support/directory.ts'
+import { guest } from '../support/driver.ts'
 import { describeWith } from '../support/needs.ts'
 import { makeTestSite, sh, type TestSite } from './chain.ts'
 import { planOnce } from './launch.ts'
@@ -21,8 +22,6 @@ const PLAIN = ['--reuid', '65534', '--regid', '65534', '--clear-groups']
 const OPEN_FILE = `extends: default\nallow: [${SYSCALL_NAMES.join(', ')}]\n`
 const FILTERS = ['off', 'extends: default\nallow: [unshare]\n', OPEN_FILE]
 
-const built = { plant: '' }
-
 async function makeSite(probe: string): Promise<TestSite> {
   const base = await temporaryDirectory({ mode: 0o755 })
   mkdirSync(join(base, 'zone'))
@@ -30,7 +29,7 @@ async function makeSite(probe: string): Promise<TestSite> {
 }
 
 async function plant(seccomp: string, filter?: string) {
-  const site = await makeSite(built.plant)
+  const site = await makeSite(guest('plant-root'))
   const file = join(site.base, 'filter.yaml')
   writeFileSync(file, seccomp)
   const planned = await planOnce({
@@ -59,16 +58,7 @@ async function plant(seccomp: string, filter?: string) {
   }
 }
 
-describeWith(['root', 'gcc', 'userns'], 'a command of root', () => {
-  beforeAll(async () => {
-    const { path, remove } = await newDirectory({ mode: 0o755 })
-    built.plant = join(path, 'plant-root')
-    const source = join(import.meta.dirname, '../programs/plant-root.c')
-    await execa('gcc', ['-D_GNU_SOURCE=', '-O1', '-Wall', '-Wextra', '-Werror', '-static', '-o', built.plant, source])
-    chmodSync(built.plant, 0o755)
-    return remove
-  })
-
+describeWith(['root', 'userns'], 'a command of root', () => {
   test('gets no writable zone of root where it may make mounts', async () => {
     await expect(plant('nested')).rejects.toThrow("is root's and cannot be writable under seccomp nested")
   })

@@ -1,33 +1,26 @@
-/**
- * Memory that is held where a watchdog which reads /proc does not look (programs/hide-memory.c), and programs that only seem to hold some. Where
- * the kernel holds the limit these pass, too. The control is the adversary's row memory.hidden.
- */
-import { join } from 'node:path'
-import { execa } from 'execa'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
-import { newDirectory } from '../support/directory.ts'
+import { guestDirectory } from '../support/driver.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-
-const built = { directory: '' }
 
 /** @param held seconds for which the memory is held; hidden memory is held for longer than a loaded machine needs to find it */
 async function hide(limit: string, words: readonly string[], held = 3) {
   const limits = ['--memory', limit, '--timeout', '60s', '--pids', '300', '--env', `HOLD_SECONDS=${held}`]
-  const argv = [...limits, '--engine', 'unshare', '--ro', `${built.directory}:/tool`, '--', '/tool/hide', ...words]
+  const argv = [
+    ...limits,
+    '--engine',
+    'unshare',
+    '--ro',
+    `${guestDirectory()}:/tool`,
+    '--',
+    '/tool/hide-memory',
+    ...words,
+  ]
   const { status, stdout, stderr } = await runCli(argv)
   return { status, out: stdout.toString(), err: stderr.toString() }
 }
 
-describeWith(['userns', 'gcc'], 'the memory limit', () => {
-  beforeAll(async () => {
-    const { path, remove } = await newDirectory({ mode: 0o755 })
-    const source = join(import.meta.dirname, '../programs/hide-memory.c')
-    await execa('gcc', ['-O1', '-pthread', '-o', join(path, 'hide'), source])
-    built.directory = path
-    return remove
-  })
-
+describeWith('userns', 'the memory limit', () => {
   test.each([
     ['passing', '300', '200', '900'],
     ['copying', '300', '0', '0'],

@@ -1,15 +1,10 @@
-/** A hostile command under an observer, an observer that is killed, and the filter under an observer. */
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { execa } from 'execa'
-import { beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { guest } from '../support/driver.ts'
 import { describeWith } from '../support/needs.ts'
 import { explained, makeSite, run, sh, shown } from './explain.ts'
 import { describeObserver } from './observer.ts'
 
-const SOURCE = join(import.meta.dirname, '../programs/deceive-observer.c')
-
-const program = join(tmpdir(), 'deceive')
+const program = guest('deceive-observer')
 const OPTIONS = ['--ro', '.', '--ro', program]
 
 const ATTACKS: readonly (readonly [words: string, told: RegExp])[] = [
@@ -22,9 +17,7 @@ const ATTACKS: readonly (readonly [words: string, told: RegExp])[] = [
   ['signals 2000', /^$/],
 ]
 
-describeWith(['userns', 'gcc'], 'a hostile command', () => {
-  beforeAll(() => execa('gcc', ['-O1', '-pthread', '-static', '-o', program, SOURCE]))
-
+describeWith('userns', 'a hostile command', () => {
   test.each(ATTACKS)('comes to its end: %s', async (words, told) => {
     const { cwd } = await makeSite()
     const { stdout, denials, warnings } = await explained([program, ...words.split(' ')], {

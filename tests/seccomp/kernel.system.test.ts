@@ -11,6 +11,7 @@ import { ERRNO } from '../../src/seccomp/errno.ts'
 import { clausesFor, PROFILE_NAMES, type ProfileName, rulesOf } from '../../src/seccomp/rules.ts'
 import { SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { guest } from '../support/driver.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { ARCH, buildFixtures } from './fixtures.ts'
 
@@ -18,12 +19,12 @@ import { ARCH, buildFixtures } from './fixtures.ts'
 const NONSENSE = Array<string>(6).fill('0xffffffffffffffff').join(',')
 const callOf = (name: string, args = '') => `${SYSCALLS[ARCH].get(name)}${args === '' ? '' : `,${args}`}`
 
-describeWith(['root', 'gcc'], 'the kernel', () => {
-  const { at, under } = buildFixtures()
+describeWith('root', 'the kernel', () => {
+  const { under } = buildFixtures()
 
   /** Makes each call in a child of its own; answers with `ok`, an errno or `signal N`. */
   async function resultsOf(profile: ProfileName | 'none', calls: readonly string[]): Promise<readonly string[]> {
-    const [file, args] = under(profile, [at('make-calls'), ...calls])
+    const [file, args] = under(profile, [guest('make-calls'), ...calls])
     return (await execa(file, args, { input: '' })).stdout.split('\n')
   }
 
@@ -140,7 +141,7 @@ describeWith(['root', 'gcc'], 'the kernel', () => {
   })
 })
 
-describeWith(['gcc', 'userns', 'bwrap'], 'a sandbox inside the sandbox', () => {
+describeWith(['userns', 'bwrap'], 'a sandbox inside the sandbox', () => {
   const { under } = buildFixtures()
   test('starts under nested, and not under default', async () => {
     const inner = ['--unshare-all', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', 'echo', 'inner']

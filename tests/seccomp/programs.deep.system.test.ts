@@ -5,7 +5,6 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { PROFILE_NAMES, type ProfileName } from '../../src/seccomp/rules.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith } from '../support/needs.ts'
 import { buildFixtures } from './fixtures.ts'
 
 interface Work {
@@ -79,7 +78,7 @@ async function work(command: [file: string, args: string[]]) {
   return execa(...command, { cwd: await temporaryDirectory(), input: '', reject: false })
 }
 
-describeWith('gcc', 'under the filter', () => {
+describe('under the filter', () => {
   const { under } = buildFixtures()
   const run = (profile: ProfileName, { script }: Work) => work(under(profile, ['sh', '-c', script]))
   const everyday = PROFILE_NAMES.flatMap((profile) => WORKS.map((row) => ({ profile, ...row })))

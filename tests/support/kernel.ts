@@ -3,15 +3,15 @@
  *
  *     const [file, ...words] = await kernelThat([{ refuses: ['openat2'], with: 'ENOSYS' }])
  *
- * What the program starts has the same kernel. Needs gcc.
+ * What the program starts has the same kernel.
  */
 import { writeFile } from 'node:fs/promises'
 import { constants, endianness } from 'node:os'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { ACTION, encode, type Instruction, OFFSET, OPCODE } from '../../src/seccomp/bpf.ts'
 import { type Arch, SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { temporaryDirectory } from './directory.ts'
+import { guest } from './driver.ts'
 
 export interface Refusal {
   /** Names of system calls. */
@@ -61,8 +61,7 @@ const filterOf = (refusals: readonly Refusal[]): Uint8Array =>
 export async function kernelThat(refusals: readonly Refusal[]): Promise<readonly [string, string]> {
   if (endianness() !== 'LE') throw new Error('the filters of these tests are made for little-endian machines')
   const directory = await temporaryDirectory({ mode: 0o755 })
-  const [apply, filter] = [join(directory, 'apply-filter'), join(directory, 'filter')]
-  await execa('gcc', ['-O1', '-o', apply, join(import.meta.dirname, '../programs/apply-filter.c')])
+  const filter = join(directory, 'filter')
   await writeFile(filter, filterOf(refusals))
-  return [apply, filter]
+  return [guest('apply-filter'), filter]
 }
