@@ -10,7 +10,9 @@ import { hostsOf, type ToolHosts } from '../network/tools/index.ts'
 import type { Look } from '../network/tools/look.ts'
 import type { ToolName } from '../network/tools/names.ts'
 import { runProgram } from '../os/run-program.ts'
-import { findProgram, withTrustedPath } from './program.ts'
+import { recallOrFind } from './boot-cache.ts'
+import { linkText } from './paths.ts'
+import { type FoundProgram, findProgram, withTrustedPath } from './program.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -23,6 +25,8 @@ export interface ToolQuestion {
   readonly uid: number
   /** Where commands can write: no program from there is started. */
   readonly notBelow: readonly string[]
+  /** Where answers of programs are remembered, out of reach of any zone; undefined = nowhere. */
+  readonly cache: string | undefined
 }
 
 /** What was looked at, for people and for the launch cache. */
@@ -63,7 +67,7 @@ const LARGEST_FILE = 1024 ** 2
 const PATIENCE_MS = 10_000
 
 function newLook(question: Omit<ToolQuestion, 'names'>): { readonly look: Look; readonly looked: () => Looked } {
-  const { env, home, cwd, uid, notBelow } = question
+  const { env, home, cwd, uid, notBelow, cache } = question
   const [read, missing, deciding] = [new Set<string>(), new Set<string>(), new Set<string>()]
   const variables = new Map<string, boolean>()
   const asked: string[] = []
@@ -107,8 +111,7 @@ function newLook(question: Omit<ToolQuestion, 'names'>): { readonly look: Look; 
       if (program === undefined || program.setuid) return undefined
       asked.push(name)
       const { PATH = '' } = withTrustedPath({ PATH: path.join(delimiter) }, notBelow)
-      const end = await runProgram({ file: program.path, argv, env: { PATH }, patienceMs: PATIENCE_MS })
-      return end.ok ? end.stdout : undefined
+      return answerOf({ program, argv, PATH }, { cache, uid })
     },
   }
   const looked = () => ({
@@ -119,6 +122,29 @@ function newLook(question: Omit<ToolQuestion, 'names'>): { readonly look: Look; 
     isAsked: asked.length > 0,
   })
   return { look, looked }
+}
+
+interface ToolCall {
+  readonly program: FoundProgram
+  readonly argv: readonly string[]
+  readonly PATH: string
+}
+
+/**
+ * What a program answers, remembered for the boot: npm takes a quarter of a second of processor time. It is asked again when its file or
+ * PATH is another one, and after it failed.
+ */
+function answerOf({ program, argv, PATH }: ToolCall, { cache: directory, uid }: Pick<ToolQuestion, 'cache' | 'uid'>) {
+  const places = [textOf('/proc/sys/kernel/random/boot_id'), linkText('/proc/self/ns/mnt')]
+  const key = ['answer', program.path, program.stamp, PATH, ...places, ...argv].join('\n')
+  return recallOrFind<string | undefined>(directory === undefined ? undefined : { directory, uid, key }, {
+    find: async () => {
+      const end = await runProgram({ file: program.path, argv, env: { PATH }, patienceMs: PATIENCE_MS })
+      return end.ok ? end.stdout : undefined
+    },
+    isLasting: (answer) => answer !== undefined,
+    holds: () => true,
+  })
 }
 
 function realOf(file: string): string | undefined {

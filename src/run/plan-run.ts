@@ -12,6 +12,7 @@ import type { PendingChanges } from '../cow/pending.ts'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
 import { lookForWorktree, type WorktreeLook } from '../host/linked-worktree.ts'
+import { secretDirectory } from '../host/own-directory.ts'
 import { untrustedFrom } from '../host/program.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { nextToObserve } from '../plan/choose-backend.ts'
@@ -265,6 +266,7 @@ const toolQuestion = ({
   cwd: request.cwd,
   uid: process.getuid?.() ?? -1,
   notBelow: untrustedDirectories({ policy, request }),
+  cache: secretDirectory(env, process.getuid?.() ?? -1),
 })
 
 const NO_LOOK: WorktreeLook = { read: [], missing: [] }
