@@ -14,16 +14,16 @@ import { ATTACKS } from './table.ts'
 
 const CELLS: readonly Cell[] = [...FILTERS.map((filter): Cell => ({ ...CELL, filter })), { ...CELL, backend: 'bwrap' }]
 
-testAttacks([...FILE_ATTACKS, ...GIT_ATTACKS, ...KERNEL_ATTACKS])
+testAttacks([...FILE_ATTACKS, ...GIT_ATTACKS, ...KERNEL_ATTACKS], { isHere: true })
 
 describeWith(['git', 'bwrap', 'unshare', 'userns'], 'the adversary in a shared sandbox', () => {
   test.each(CELLS)('harms nothing by $backend under $filter', async (cell) => {
-    expect(await harmedIn(cell, ATTACKS.filter(isShared))).toEqual([])
+    expect(await harmedIn({ cell, isHere: true }, ATTACKS.filter(isShared))).toEqual([])
   })
 
   // These filters let the command make the mounts that this row needs.
   test.each(['off', 'file'] as const)('moves no protected path under %s', async (filter) => {
     const attacks = ATTACKS.filter(({ id }) => id === 'protected.detached')
-    expect(await harmedIn({ ...CELL, filter }, attacks)).toEqual([])
+    expect(await harmedIn({ cell: { ...CELL, filter }, isHere: true }, attacks)).toEqual([])
   })
 })

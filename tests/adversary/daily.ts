@@ -3,22 +3,24 @@ import { expect, test } from 'vitest'
 import { describeWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
 import type { Attack, Cell } from './attack.ts'
-import { hasControl, isShared, tryCell, tryControl } from './matrix.ts'
+import { type CellSite, hasControl, isShared, tryCell, tryControl } from './matrix.ts'
 
 const user = currentUser()
 export const CELL: Cell = { backend: 'unshare', filter: 'default', user }
 
 /** The verdicts that are neither `held` nor `refused`. */
-export async function harmedIn(cell: Cell, attacks: readonly Attack[]) {
-  const found = await tryCell(attacks, { cell })
+export async function harmedIn(site: CellSite, attacks: readonly Attack[]) {
+  const found = await tryCell(attacks, site)
   return found.filter(({ kind }) => kind === 'harmed' || kind === 'untried')
 }
 
 /** One test for each row that has a sandbox of its own, and one control for every row. */
-export function testAttacks(attacks: readonly Attack[]): void {
+export function testAttacks(attacks: readonly Attack[], { isHere = false }: Pick<CellSite, 'isHere'> = {}): void {
   describeWith(['git', 'unshare', 'userns'], 'the adversary', () => {
     const alone = attacks.filter((attack) => !isShared(attack) && (attack.on?.(CELL) ?? true))
-    test.each(alone)('$id harms nothing', async (attack) => expect(await harmedIn(CELL, [attack])).toEqual([]))
+    test.each(alone)('$id harms nothing', async (attack) => {
+      expect(await harmedIn({ cell: CELL, isHere }, [attack])).toEqual([])
+    })
   })
 
   describeWith(['git', 'bwrap', 'userns'], 'without the wall', () => {

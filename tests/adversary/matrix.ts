@@ -22,7 +22,7 @@ export interface Verdict {
   readonly why: string
 }
 
-export interface CellSite extends Pick<StageInputs, 'cell' | 'container'> {
+export interface CellSite extends Pick<StageInputs, 'cell' | 'container' | 'isHere'> {
   /** Who owns the zones, when that is another user than the caller. */
   readonly owner?: number
 }

@@ -21,6 +21,7 @@ import {
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { textHere } from '../real/in-process.ts'
 import { guestDirectory } from '../support/driver.ts'
 import { becoming, checkoutFor, type User, uidOf } from '../support/users.ts'
 import type { Cell } from './attack.ts'
@@ -193,6 +194,8 @@ export interface StageInputs {
   readonly world: World
   readonly cell: Cell
   readonly control?: 'bare' | 'pids'
+  /** Scripts run by the library in this process, where nothing stands around the runner: without the start of a node. */
+  readonly isHere?: boolean
   /** Of the container backends. */
   readonly container?: { readonly image: string; readonly env: Readonly<Record<string, string>> }
 }
@@ -206,7 +209,7 @@ export interface Trial extends Stage {
 /** Own process ids and /proc, and nothing else. */
 const PIDS = ['bwrap', '--dev-bind', '/', '/', '--unshare-pid', '--proc', '/proc', '--die-with-parent', '--']
 
-export function stageFor({ world, cell, control, container }: StageInputs): Trial {
+export function stageFor({ world, cell, control, isHere = false, container }: StageInputs): Trial {
   const runs: Ran[] = []
   const children: ChildProcess[] = []
   const isControl = control !== undefined
@@ -217,6 +220,14 @@ export function stageFor({ world, cell, control, container }: StageInputs): Tria
       ...more,
       env: { ...env, ...more.env },
     })
+    runs.push(ran)
+    return ran
+  }
+  const startHere = async (words: readonly string[], { cwd = world.cwd, env: more, stdin }: Inside): Promise<Ran> => {
+    const begun = performance.now()
+    const options = { cwd, env: { ...env, ...more }, ...(stdin === undefined ? {} : { stdin }) }
+    const { status, out, err } = await textHere(words, options)
+    const ran = { status, signal: null, stdout: out, stderr: err, hung: false, ms: performance.now() - begun }
     runs.push(ran)
     return ran
   }
@@ -236,7 +247,9 @@ export function stageFor({ world, cell, control, container }: StageInputs): Tria
       const opened = more.opened && cell.filter === 'nested' ? ['--protect-not', '*'] : []
       const limits = ['--timeout', '20s', '--env', `MARK=${world.base}`]
       const words = [...options, ...zonesOf(world), ...limits, ...opened, ...(more.options ?? [])]
-      return command([...words, '--', '/bin/sh', '-c', `echo ${BEGUN}\n${script}`], more)
+      const all = [...words, '--', '/bin/sh', '-c', `echo ${BEGUN}\n${script}`]
+      const isPlain = more.through === undefined && more.stdinFd === undefined && more.limitMs === undefined
+      return isHere && isPlain && !isControl ? startHere(all, more) : command(all, more)
     },
     host: async (words, more = {}) => {
       const cwd = more.cwd ?? world.cwd
