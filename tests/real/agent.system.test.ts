@@ -1,19 +1,24 @@
 /** The profile `agent`: a program with a screen of its own at a real terminal (tmux), and what it keeps and leaves alone. */
-import { chmod, mkdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, rename, stat, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { type KeptHome, listHomes, removeHome } from '../../src/run/homes.ts'
 import { programFor, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
+import type { TextRun } from './directory.ts'
+import { textHere } from './in-process.ts'
 
 interface Site {
   readonly project: string
   readonly home: string
   readonly env: Readonly<Record<string, string>>
-  readonly run: (...argv: readonly string[]) => Promise<{ status: number | undefined; out: string; err: string }>
+  readonly run: (...argv: readonly string[]) => Promise<TextRun>
   readonly llmDo: (cwd: string, ...argv: readonly string[]) => Promise<string>
+  /** Those of the project. */
+  readonly homes: () => readonly KeptHome[]
 }
 
 const IDENTITY = '[user]\n\tname = "Ann \\"Q\\" Lee"\n\temail = ann@example.org\n'
@@ -31,14 +36,12 @@ async function site(): Promise<Site> {
   await execa('git', ['init', '--quiet', project], { env })
   const llmDo = async (cwd: string, ...argv: readonly string[]) =>
     (await runCli(argv, { program: 'llm-do', cwd, env })).stdout.toString()
-  const run = async (...argv: readonly string[]) => {
-    const { status, stdout, stderr } = await runCli(['--profile', 'agent', ...argv], { cwd: project, env })
-    return { status, out: stdout.toString(), err: stderr.toString() }
-  }
+  const run = (...argv: readonly string[]) => textHere(['--profile', 'agent', ...argv], { cwd: project, env })
+  const homes = () => listHomes(env, process.getuid?.() ?? -1).filter((kept) => kept.project === project)
   onTestFinished(async () => {
-    for (const name of ['agent', 'other']) await llmDo(project, 'homes', 'remove', name)
+    for (const kept of homes()) await removeHome(kept)
   })
-  return { project, home, env, run, llmDo }
+  return { project, home, env, run, llmDo, homes }
 }
 
 const shell = (script: string): readonly string[] => ['--', 'sh', '-c', script]
@@ -108,55 +111,38 @@ describeWith(['userns', 'git'], 'the profile agent', () => {
     expect(await login('--home', 'none')).toBe('')
     expect((await run('--home', '5m', ...shell('df -k --output=size ~ | tail -1'))).out.trim()).toBe('5120')
     const elsewhere = await temporaryDirectory()
-    const there = await runCli(['--profile', 'agent', ...shell('cat ~/.claude/login')], {
-      cwd: elsewhere,
-      env: { HOME: home },
-    })
-    expect(there.stdout.toString()).toBe('')
+    const words = ['--profile', 'agent', ...shell('cat ~/.claude/login')]
+    expect(await textHere(words, { cwd: elsewhere, env: { HOME: home } })).toMatchObject({ out: '' })
     await llmDo(elsewhere, 'homes', 'remove', 'agent')
-    const names = (JSON.parse(await llmDo(project, 'homes', '--json')) as { name: string; project: string }[]).filter(
-      (kept) => kept.project === project,
-    )
-    expect(names.map(({ name }) => name)).toEqual(['agent', 'other'])
-    expect(await llmDo(elsewhere, 'homes')).not.toContain(elsewhere)
+    const kept = JSON.parse(await llmDo(project, 'homes', '--json')) as KeptHome[]
+    const here = kept.filter((one) => [project, elsewhere].includes(one.project))
+    expect(here.map((one) => [one.project, one.name])).toEqual([
+      [project, 'agent'],
+      [project, 'other'],
+    ])
     await llmDo(project, 'homes', 'remove', 'agent')
     expect(await login()).toBe('')
   })
 
-  test.each<[what: string, spoil: (path: string) => Promise<void>]>([
-    [
-      'a symbolic link',
-      async (path) => {
-        await rename(path, `${path}.real`)
-        await symlink(`${path}.real`, path)
-        onTestFinished(() => rename(`${path}.real`, path))
-        onTestFinished(async () => void (await execa('rm', [path])))
-      },
-    ],
-    [
-      'open to others',
-      async (path) => {
-        await chmod(path, 0o755)
-        onTestFinished(() => chmod(path, 0o700))
-      },
-    ],
-  ])('takes no home whose holder is %s', async (_, spoil) => {
-    const { project, run, llmDo } = await site()
+  test('takes no home whose holder is a symbolic link or open to others', async () => {
+    const { run, homes } = await site()
     expect((await run('--', 'true')).status).toBe(0)
-    const kept = JSON.parse(await llmDo(project, 'homes', '--json')) as { path: string; project: string }[]
-    const home = kept.find((one) => one.project === project)?.path ?? ''
-    await spoil(join(home, '..'))
-    expect(await run('--', 'true')).toMatchObject({
-      status: 125,
-      err: expect.stringContaining('no private directory of yours'),
-    })
+    const holder = join(homes()[0]?.path ?? '', '..')
+    const refused = { status: 125, err: expect.stringContaining('no private directory of yours') }
+    await rename(holder, `${holder}.real`)
+    await symlink(`${holder}.real`, holder)
+    expect(await run('--', 'true')).toMatchObject(refused)
+    await unlink(holder)
+    await rename(`${holder}.real`, holder)
+    await chmod(holder, 0o755)
+    expect(await run('--', 'true')).toMatchObject(refused)
+    await chmod(holder, 0o700)
   })
 
   test('lets no other run write into a home, whatever it shows', async () => {
-    const { project, run, llmDo } = await site()
+    const { run, homes } = await site()
     await run('--', 'true')
-    const kept = JSON.parse(await llmDo(project, 'homes', '--json')) as { path: string; project: string }[]
-    const path = kept.find((one) => one.project === project)?.path ?? ''
+    const path = homes()[0]?.path ?? ''
     expect(await run('--home', 'none', '--rw', path, '--', 'touch', join(path, 'planted'))).toMatchObject({
       status: 125,
     })
