@@ -103,6 +103,14 @@ const TOLD: readonly (readonly [string, Case])[] = [
   ['more than a mebibyte where all is kept', { stdout: 'x'.repeat(MIB + 17), cap: null }],
   ['a command that was over at once', { status: { startedNs: 0, endedNs: 1_000_000_000 } }],
   ['no usage', { status: { cpuUs: -1, peakMemory: -1, peakPids: -1 } }],
+  ['disks that were not used', { status: { readBytes: 0, writeBytes: 0 } }],
+  ['disks that were used', { status: { readBytes: 3 * 1024 ** 4, writeBytes: 512 } }],
+  ['disks where processes were not counted', { status: { peakPids: 0, readBytes: 4096, writeBytes: 0 } }],
+  ['large usage', { status: { cpuUs: 86_400_000_001, peakMemory: 4 * 1024 ** 4, peakPids: 4_194_304 } }],
+]
+
+/** Of one kind, so each in one form. */
+const ENDS: readonly (readonly [string, Case])[] = [
   ...[1, 2, 6, 9, 11, 13, 15].map(
     (waitStatus) => [`signal ${waitStatus}`, { status: { waitStatus }, stdout: 'so far' }] as const,
   ),
@@ -125,10 +133,6 @@ const TOLD: readonly (readonly [string, Case])[] = [
         },
       ] as const,
   ),
-  ['disks that were not used', { status: { readBytes: 0, writeBytes: 0 } }],
-  ['disks that were used', { status: { readBytes: 3 * 1024 ** 4, writeBytes: 512 } }],
-  ['disks where processes were not counted', { status: { peakPids: 0, readBytes: 4096, writeBytes: 0 } }],
-  ['large usage', { status: { cpuUs: 86_400_000_001, peakMemory: 4 * 1024 ** 4, peakPids: 4_194_304 } }],
   ...[0, 499, 500, 999, 1_000, 499_500, 500_000, 1_499_999, 12_500_000, 60_000_000_499, 8e13].map(
     (ns) => [`a run of ${ns} ns`, { status: { endedNs: STATUS.startedNs + ns, cpuUs: ns } }] as const,
   ),
@@ -137,15 +141,19 @@ const TOLD: readonly (readonly [string, Case])[] = [
 describeWith('gcc', 'the answer of the client', () => {
   beforeAll(makePlace)
 
+  async function expectSame(run: Case, form: JsonForm): Promise<void> {
+    const { exitCode, printed } = await byClient({ ...run, form })
+    const { line } = byNode({ ...run, form })
+    expect({ form, exitCode, printed: printed.toString() }).toEqual({ form, exitCode: 0, printed: line })
+  }
+
   test.each(TOLD)('is what node would print, in each form: %s', async (_, run) => {
-    for (const form of JSON_FORMS) {
-      const { exitCode, printed } = await byClient({ ...run, form })
-      expect({ form, exitCode, printed: printed.toString() }).toEqual({
-        form,
-        exitCode: 0,
-        printed: byNode({ ...run, form }).line,
-      })
-    }
+    for (const form of JSON_FORMS) await expectSame(run, form)
+  })
+
+  test('is what node would print of each end', async () => {
+    for (const [index, [, run]] of ENDS.entries())
+      await expectSame(run, JSON_FORMS[index % JSON_FORMS.length] as JsonForm)
   })
 
   test.each<readonly [string, Case]>([
