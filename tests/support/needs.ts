@@ -130,10 +130,14 @@ const requiredNeeds = (): readonly string[] => (process.env.LLM_DO_TEST_REQUIRE 
 /** The needs that are not met here, each with what is missing. */
 export function unmetNeeds(needs: readonly Need[]): readonly { readonly need: Need; readonly reason: string }[] {
   return needs.flatMap((need) => {
-    const reason = NEEDS[need]()
+    if (!asked.has(need)) asked.set(need, NEEDS[need]())
+    const reason = asked.get(need)
     return reason === undefined ? [] : [{ need, reason }]
   })
 }
+
+/** A test of each row of a table may ask for the same. */
+const asked = new Map<Need, string | undefined>()
 
 export interface Verdict {
   readonly kind: 'run' | 'skip' | 'fail'
