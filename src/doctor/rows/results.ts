@@ -10,7 +10,7 @@ const hex = (word: string): string => Buffer.from(word).toString('hex')
 
 /** No two neighbours alike, so that a lost or doubled block shows. */
 function pattern(bytes: number): Uint8Array {
-  return Uint8Array.from({ length: bytes }, (_, index) => (index * 31 + (index >> 8) * 17 + (index >> 16)) & 0xff)
+  return new Uint8Array(bytes).map((_, index) => (index * 31 + (index >> 8) * 17 + (index >> 16)) & 0xff)
 }
 
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
