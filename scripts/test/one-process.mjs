@@ -50,7 +50,9 @@ class Run {
     if (message.type === 'start' && this.#kept.isStarted) return this.#reply(answer('started'))
     this.#kept.isStarted = true
     const { context } = message
-    this.#kept.send(message.type === 'run' ? { ...message, context: { ...context, invalidates: testModules } } : message)
+    this.#kept.send(
+      message.type === 'run' ? { ...message, context: { ...context, invalidates: testModules } } : message,
+    )
   }
 
   deserialize(data) {
@@ -70,5 +72,11 @@ export function oneProcess() {
     const onExit = () => (kept = undefined)
     return Object.assign(worker, { isStarted: false, onExit })
   }
-  return { name: 'one-process', createPoolWorker: (options) => new Run((kept ??= start(options))) }
+  return {
+    name: 'one-process',
+    createPoolWorker: (options) => {
+      kept ??= start(options)
+      return new Run(kept)
+    },
+  }
 }

@@ -160,11 +160,14 @@ describeWith('userns', 'directories closed by an earlier run', () => {
     const { path: zone, remove } = await newDirectory({ owner: as })
     const exec = (script: string) => runCli(['--rw', '.', '--', 'sh', '-c', script], { as, cwd: zone })
     expect((await exec('mkdir -m 0 .cargo .github; mkdir -p a/b; chmod 311 a')).status).toBe(0)
-    const attack = 'chmod 755 .cargo .github; echo evil >.cargo/config.toml; mkdir a/b/.git .github/workflows; chmod 0 a/b a'
+    const attack =
+      'chmod 755 .cargo .github; echo evil >.cargo/config.toml; mkdir a/b/.git .github/workflows; chmod 0 a/b a'
     for (let time = 0; time < 2; time++) {
       expect((await exec(attack)).status).toBe(126)
       open(zone, ['.cargo', '.github', 'a', 'a/b'])
-      const made = ['.cargo/config.toml', '.github/workflows', 'a/b/.git'].filter((name) => existsSync(join(zone, name)))
+      const made = ['.cargo/config.toml', '.github/workflows', 'a/b/.git'].filter((name) =>
+        existsSync(join(zone, name)),
+      )
       expect(made).toEqual([])
     }
     await remove()

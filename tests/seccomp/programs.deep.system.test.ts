@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { PROFILE_NAMES, type ProfileName } from '../../src/seccomp/rules.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { buildFixtures } from './fixtures.ts'

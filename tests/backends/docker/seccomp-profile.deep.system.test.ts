@@ -8,14 +8,14 @@ import { clausesFor, PROFILE_NAMES, rulesOf } from '../../../src/seccomp/rules.t
 import { nativeCall, simulate } from '../../../src/seccomp/simulate.ts'
 import { SYSCALLS } from '../../../src/seccomp/syscalls.ts'
 import { declared, interestingArguments } from '../../seccomp/declared.ts'
-import { ARCH, PROGRAMS } from '../../seccomp/fixtures.ts'
+import { ARCH } from '../../seccomp/fixtures.ts'
 import { describeWith } from '../../support/needs.ts'
 
 describeWith('python', "Docker's words, compiled by libseccomp", () => {
   for (const profile of PROFILE_NAMES)
     test(`allow for ${profile} what our filter allows`, async ({ skip }) => {
       const input = JSON.stringify(dockerSeccomp(profile, ARCH))
-      const script = join(PROGRAMS, 'libseccomp-filter.py')
+      const script = join(import.meta.dirname, '../../programs/libseccomp-filter.py')
       const { stdout, exitCode, stderr } = await execa('python3', [script], {
         input,
         encoding: 'buffer',
