@@ -12,7 +12,6 @@
 #include "lib/report-failure.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,9 +156,9 @@ static int on_value(void *data, const char *key, const char *value) {
 /* ---- files ---- */
 
 /* NULL with errno; a directory, or a FIFO, which would make us wait, is no configuration (EISDIR). The caller frees. */
-static char *read_text(const char *path, size_t *size) {
+static char *read_text(struct guard *guard, const char *path, size_t *size) {
   struct stat status;
-  int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+  int fd = guard_open_file(guard, path);
   char *text = NULL;
   if (fd >= 0 && fstat(fd, &status) == 0) {
     errno = EISDIR;
@@ -181,8 +180,8 @@ int guard_read_config(struct guard *guard, const char *at, const char *base) {
   struct config config = {.guard = guard, .base = base};
   size_t size;
   directory_of(at, config.directory);
-  char *text = read_text(at, &size);
-  if (!text && (errno == EISDIR || errno == ENOENT)) return 0;
+  char *text = read_text(guard, at, &size);
+  if (!text && (errno == EISDIR || errno == ENOENT || errno == ENOTDIR)) return 0;
   int done = text ? git_config_read(text, size, on_value, &config) : -1, error = errno;
   free(text);
   if (done < 0) copy_text(guard->failed, sizeof guard->failed, at);
@@ -196,11 +195,19 @@ static int add_config(struct guard *guard, const char *base, const char *directo
   return guard_add_lead(guard, &(struct guard_lead){base, text, LEAD_CONFIG, base});
 }
 
+/* In a directory that the walk has found, so that only the file itself can be a link: one that is none needs not be followed. */
+static int add_found(struct guard *guard, const char *base, const char *directory, const char *below) {
+  char path[PATH_MAX];
+  if ((size_t)snprintf(path, sizeof path, "%s/%s/%s", base, directory, below) >= sizeof path) return errno = ENAMETOOLONG, -1;
+  int done = guard_read_config(guard, path, base);
+  return done < 0 && errno == ELOOP ? add_config(guard, base, directory, below) : done;
+}
+
 /* The one line of a file such as `commondir`. "" = there is none. */
-static int read_line(const char *path, const char *mark, char line[PATH_MAX]) {
+static int read_line(struct guard *guard, const char *path, const char *mark, char line[PATH_MAX]) {
   size_t size;
   line[0] = 0;
-  char *text = read_text(path, &size);
+  char *text = read_text(guard, path, &size);
   if (!text) return errno == ENOENT || errno == ENOTDIR || errno == EISDIR ? 0 : -1;
   if (size > strlen(mark) && strncmp(text, mark, strlen(mark)) == 0) {
     const char *begin = text + strlen(mark);
@@ -212,26 +219,28 @@ static int read_line(const char *path, const char *mark, char line[PATH_MAX]) {
   return 0;
 }
 
+typedef int add_function(struct guard *guard, const char *base, const char *directory, const char *below);
+
 /* `directory` is as it is written: from `base`, or absolute. */
-static int add_directory(struct guard *guard, const char *base, const char *directory) {
+static int add_directory(struct guard *guard, const char *base, const char *directory, add_function *add) {
   char path[PATH_MAX], common[PATH_MAX];
   const char *from = directory[0] == '/' ? "" : base;
   if ((size_t)snprintf(path, sizeof path, "%s%s%s/commondir", from, from[0] ? "/" : "", directory) >= sizeof path) return errno = ENAMETOOLONG, -1;
-  if (read_line(path, "", common) < 0) return copy_text(guard->failed, sizeof guard->failed, path), -1;
+  if (read_line(guard, path, "", common) < 0) return copy_text(guard->failed, sizeof guard->failed, path), -1;
   if (common[0] && common[0] != '/') {
     if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, common) >= sizeof path) return errno = ENAMETOOLONG, -1;
     copy_text(common, sizeof common, path);
   }
   if (common[0] && add_config(guard, base, common, "config") < 0) return -1;
-  return add_config(guard, base, directory, "config") < 0 || add_config(guard, base, directory, "config.worktree") < 0 ? -1 : 0;
+  return add(guard, base, directory, "config") < 0 || add(guard, base, directory, "config.worktree") < 0 ? -1 : 0;
 }
 
 int guard_add_configs(struct guard *guard, const char *path, enum find_kind kind, mode_t type) {
   char base[PATH_MAX], line[PATH_MAX];
-  if (kind == FIND_BARE) return add_directory(guard, path, ".");
+  if (kind == FIND_BARE) return add_directory(guard, path, ".", add_found);
   directory_of(path, base);
-  if (S_ISDIR(type)) return add_directory(guard, base, ".git");
+  if (S_ISDIR(type)) return add_directory(guard, base, ".git", add_found);
   if (!S_ISREG(type)) return 0;
-  if (read_line(path, "gitdir: ", line) < 0) return copy_text(guard->failed, sizeof guard->failed, path), -1;
-  return line[0] ? add_directory(guard, base, line) : 0;
+  if (read_line(guard, path, "gitdir: ", line) < 0) return copy_text(guard->failed, sizeof guard->failed, path), -1;
+  return line[0] ? add_directory(guard, base, line, add_config) : 0;
 }

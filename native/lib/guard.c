@@ -383,8 +383,8 @@ int guard_watch_name(struct guard *guard, const char *path) {
   return 0;
 }
 
-/* More is no configuration that a person has written. */
-#define LEADS_MAX 4096
+/* More is not what people have written. */
+#define LEADS_MAX (1 << 14)
 
 static int has_lead(const struct guard *guard, const struct guard_lead *lead) {
   for (size_t i = 0; i < guard->leads; i++) {

@@ -142,6 +142,9 @@ int guard_cover_path(struct guard *guard, const char *path, const struct stat *s
 int guard_watch_name(struct guard *guard, const char *path);
 /* `path` of the host in a zone: what follows its root; NULL = it is not in there, or the zone is a single file. */
 const char *guard_below(const struct guard_zone *zone, const char *path);
+/* Opens a file of the host for reading, also in a directory that its user has closed; never a link (ELOOP), and without waiting for a
+ * FIFO. -1 with errno: ENOENT also where neither the user's programs nor the command can read it. */
+int guard_open_file(struct guard *guard, const char *path);
 /* Copies and keeps a lead. -1 with errno and `failed`. */
 int guard_add_lead(struct guard *guard, const struct guard_lead *lead);
 /* The leads in the configuration at `at`, a path of the host without links. -1 with errno and `failed`. */

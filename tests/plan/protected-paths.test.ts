@@ -66,7 +66,7 @@ describe('The names of a policy', () => {
 
   test('are fewer by each name that can be opened', () => {
     const wordsWith = (protectNot: readonly string[]) => JSON.stringify(protectedWords({ protect: [], protectNot }))
-    expect(OPENABLE_NAMES.filter((name) => wordsWith([name]) === wordsWith([]))).toEqual([])
+    expect(OPENABLE_NAMES.filter((name) => wordsWith([name]) === wordsWith([]))).toEqual(['PATH'])
   })
 
   test('leave out what is opened, and nothing else', () => {
@@ -121,13 +121,23 @@ describe('In a plan', () => {
     expect(gitOf({ zones: [zone({ mode: 'rw', hostPath: `${SOURCE}/notes.txt`, target: '/n' })] })).toBeUndefined()
   })
 
-  test('a home in a zone that was reached by a link is protected, and a link in it is refused', () => {
+  test('a directory of PATH in a writable zone is protected, unless the policy opens PATH', () => {
+    const tree = { ...PLAIN_TREE, [`${SOURCE}/.venv/bin`]: 'directory' }
+    const protectOf = (protectNot: readonly string[]) =>
+      planIn({
+        tree,
+        request: { path: ['/usr/bin', `${SOURCE}/.venv/bin`, 'node_modules/.bin'] },
+        policy: { workspace: 'rw', protectNot },
+      }).zones[0]?.protect
+    expect(protectOf([])).toContain('.venv/bin')
+    expect(protectOf(['PATH'])).not.toContain('.venv/bin')
+    expect(protectOf(['*'])).toEqual([])
+  })
+
+  test('a home in a zone that was reached by a link is protected', () => {
     const tree = { ...PLAIN_TREE, '/people': '-> /home', '/home/ann/.bashrc': 'file' }
     const zones = [zone({ mode: 'rw', hostPath: '/people', target: '/people' })]
     expect(planIn({ tree, policy: { zones } }).zones[0]?.protect).toContain('ann/.bashrc')
-    const linked = { ...tree, '/home/ann/.bashrc': '-> dotfiles/bashrc', '/home/ann/dotfiles/bashrc': 'file' }
-    expect(() => planIn({ tree: linked, policy: { zones } })).toThrow('/home/ann/.bashrc must stay read-only but is')
-    expect(planIn({ tree: linked, policy: { zones, protectNot: ['.bashrc'] } }).zones).toHaveLength(1)
   })
 
   test('more homes than can be protected are refused', () => {

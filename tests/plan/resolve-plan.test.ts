@@ -98,7 +98,7 @@ describe('A plan', () => {
 })
 
 test('Questions are asked once each, sorted and absolute, and none about a path that cannot be', () => {
-  const zones = [zone({ mode: 'ro', hostPath: '/srv/a\0b' }), zone({ mode: 'rw', hostPath: '/srv/x' })]
+  const zones = [zone({ mode: 'ro', hostPath: '/srv/a\0b' }), zone({ mode: 'cow', hostPath: '/srv/x' })]
   const inspected = pathsNamedBy(
     { ...PLAIN_POLICY, zones },
     { ...PLAIN_REQUEST, command: ['tool\0'], path: ['', '.', 'relative', '/usr/bin'] },
