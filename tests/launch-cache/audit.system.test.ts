@@ -140,6 +140,7 @@ toolsets:
     await runIn(touch)
     rmSync(join(site.current.work, 'ran'))
     const held = tryLock(logFile())
+    expect((await runIn(touch, withoutNode)).status, 'the client leaves it to node').toBe(99)
     const waiting = runIn(touch)
     await setTimeout(300)
     expect([lines().length, existsSync(join(site.current.work, 'ran'))]).toEqual([1, false])
@@ -242,16 +243,18 @@ toolsets:
     },
   )
 
-  test('is no refusal where the command has removed what its plan was made from', async () => {
-    mkdirSync(join(site.current.work, 'sub'))
-    const words = audited('--json', '--rw', '.', '--workdir', '/workspace/sub', '-c')
-    for (const [script, reason] of [
-      ['true', 'exit'],
-      ['rmdir ../sub; printf "\\377"', 'lost'],
-    ] as const) {
-      const { stdout } = await runIn([...words, script])
-      expect(JSON.parse(stdout.toString()).reason).toBe(reason)
-    }
+  test('is no refusal where what its plan was made from is gone at its end', async () => {
+    const extra = join(site.current.home, 'extra')
+    mkdirSync(extra)
+    const words = audited('--json', '--rw', '.', '--ro', '../extra', '-c')
+    await settle(extra)
+    await runIn([...words, 'true'])
+    const run = runIn([...words, 'touch ready; until [ -e go ]; do sleep 0.01; done; printf "\\377"'])
+    while (!existsSync(join(site.current.work, 'ready'))) await setTimeout(5)
+    rmSync(extra, { recursive: true })
+    writeFileSync(join(site.current.work, 'go'), '')
+    const { status, stdout } = await run
+    expect([status, JSON.parse(stdout.toString()).error.code]).toEqual([137, 'BACKEND_FAILED'])
     expect(lines().map(({ decision, reason }) => [decision, reason])).toEqual([
       ['run', 'exit'],
       ['run', 'lost'],

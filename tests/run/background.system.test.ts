@@ -1,5 +1,9 @@
 /** Sandboxes that stay in the background: `run`, `logs`, `stop`, `ps`. */
-import { describe, expect, test } from 'vitest'
+import { spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { directoryOfNamed } from '../../src/run/named-sandboxes.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { descendantsOf, readOr } from '../support/processes.ts'
@@ -87,6 +91,22 @@ describeWith('userns', 'a sandbox in the background', () => {
       expect(await llmDo(['stop', name])).toMatchObject({ status: 0 })
       await llmDo(['prune'])
       await expectNothingLeft({ before, mark: name })
+    })
+
+    test('of another boot or container lives while its lock is held, and no process here is taken for its own', async () => {
+      const { llmDo, start, ended } = await backgroundOf(as)
+      const name = await start('--', 'sleep', '300')
+      const state = join(directoryOfNamed(process.env, name), 'state.json')
+      const written = JSON.parse(readFileSync(state, 'utf8'))
+      const bystander = spawn('sleep', ['300'])
+      onTestFinished(() => void bystander.kill())
+      const supervisor = `11111111-2222-3333-4444-555555555555/4026531836/${bystander.pid}:1`
+      writeFileSync(state, JSON.stringify({ ...written, supervisor }))
+      expect(await llmDo(['stop', name])).toMatchObject({ status: 1, err: expect.stringContaining('does not end') })
+      expect(bystander.exitCode ?? bystander.signalCode).toBeNull()
+      process.kill(Number.parseInt(written.supervisor.split('/').at(-1), 10), 'SIGKILL')
+      await expect.poll(() => ended(name), PATIENCE).toMatchObject({ state: 'lost' })
+      expect(await llmDo(['stop', name])).toMatchObject({ status: 0 })
     })
 
     test('is ended by kill, by its name', async () => {
