@@ -1,6 +1,7 @@
 #include "runner/layer-size.h"
 
 #include "lib/layer.h"
+#include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
 #include <dirent.h>
@@ -17,6 +18,7 @@
 #define MS 1000000ull
 #define LOOK_NS (50 * MS)
 #define WALK_NS (1000 * MS)
+#define REST 4 /* times as long as the last walk took there is none: a million files take a second, in which nothing else is looked at */
 
 static int is_in_memory(int layer) {
   struct statfs status;
@@ -75,17 +77,20 @@ static int add_zones(int layer, uint64_t *bytes) {
 
 static uint64_t lost(uint64_t before, uint64_t now) { return before > now ? before - now : 0; }
 
-int layer_size_is_over(struct layer_size *size, uint64_t now_ns, int is_last) {
+int layer_size_is_over(struct layer_size *size, uint64_t at_ns, int is_last) {
   if (!size->limit) return 0;
   uint64_t now_free = free_bytes(size->layer);
-  size->due_ns = now_ns + LOOK_NS;
+  size->due_ns = at_ns + LOOK_NS;
   int may_be_over = size->used + lost(size->used_free, now_free) > size->limit;
-  if (!is_last && !may_be_over && now_ns < size->walk_ns) return 0;
+  if (!is_last && (at_ns < size->rest_ns || (!may_be_over && at_ns < size->walk_ns))) return 0;
+  uint64_t begun = now_ns();
   uint64_t bytes = 0, all = lost(size->free_bytes, now_free);
   int is_unseen = add_zones(size->layer, &bytes) < 0 || size->is_in_memory;
   if (is_unseen && bytes < all) bytes = all;
   size->used = bytes;
   size->used_free = now_free;
-  size->walk_ns = now_ns + WALK_NS;
+  uint64_t ended = now_ns();
+  size->rest_ns = ended + REST * (ended - begun);
+  size->walk_ns = ended + WALK_NS;
   return bytes > size->limit;
 }

@@ -15,6 +15,7 @@ struct layer_size {
   uint64_t free_bytes; /* of the file system, at the start */
   uint64_t used, used_free; /* at the last walk */
   uint64_t due_ns, walk_ns; /* the next look, the next walk in any case */
+  uint64_t rest_ns; /* and none before */
 };
 
 void layer_size_begin(struct layer_size *size, int layer, uint64_t limit, uint64_t now_ns);

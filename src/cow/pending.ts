@@ -76,7 +76,7 @@ async function applyPending(cow: PendingChanges, place: LayerPlace): Promise<Pen
   const applied = await applyLayer(layerAt(place))
   const short = cow.id.slice(0, SHOWN_ID)
   const left = applied.protected.length + applied.special.length
-  const rest = left === 0 ? '' : `, ${left} left out`
+  const rest = `${left === 0 ? '' : `, ${left} left out`}${applied.narrowed === 0 ? '' : `, ${applied.narrowed} modes narrowed`}`
   const message =
     applied.conflicts.length > 0
       ? `${cow.message}; nothing was applied, the host has changed ${applied.conflicts.length} of them`

@@ -47,6 +47,7 @@ export function protectionOf(
     )
   }
   const ancestors = ancestorsOf(changes)
+  const listed = new Set(changes)
   const named = new Set(changes.filter((one) => !isRepository(one) && isNamed(one)))
   // A change that removes or replaces a directory does so to everything in it.
   const taken = around(
@@ -56,7 +57,10 @@ export function protectionOf(
   // What is new at a protected path is, with everything in it.
   const inMade = inside(ancestors, new Set([...named].filter(isMaking)))
   const isProtected = (change: RawChange): boolean =>
-    named.has(change) || (REPLACING.has(change.kind) && taken.has(change)) || inMade.has(change)
+    named.has(change) ||
+    (REPLACING.has(change.kind) && taken.has(change)) ||
+    inMade.has(change) ||
+    (!listed.has(change) && isNamed(change))
   // What is not renamed stays where it was.
   const places = new Set(
     changes

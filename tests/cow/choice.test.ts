@@ -86,10 +86,10 @@ describe('a protected change', () => {
   })
 
   test('is what makes a directory a repository, whose configuration came before', () => {
-    const parts = ['HEAD', 'commondir', 'objects', 'refs']
-    const added = [...parts, 'description', 'refs/heads'].map((name) => raw('added', `d/${name}`))
+    const names = ['HEAD', 'commondir', 'description', 'objects', 'refs', 'refs/heads']
+    const added = names.map((name) => raw('added', `d/${name}`))
     const judged = (marker: RawChange) => added.map(protectionOf([marker, ...added], [ZONE]))
-    expect(judged(raw('new-git', 'd'))).toEqual([true, true, true, true, false, true])
+    expect(judged(raw('new-git', 'd'))).toEqual([true, true, false, true, true, true])
     // Control: in one that was there before, all but the closed names are the command's.
     expect(judged(raw('git', 'd'))).toEqual([false, true, false, false, false, false])
   })
