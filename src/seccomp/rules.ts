@@ -42,13 +42,15 @@ const always = (errno: ErrnoName, names: string): Refusal => ({ names: names.spl
 const CLONE_NEW_FLAGS = 0x7e02_0000
 /** What unshare may split besides namespaces: VM, FS, FILES, SIGHAND, THREAD, SYSVSEM. Anything else, also of the future, is refused. */
 const UNSHARE_HARMLESS = 0x0005_0f00
+/** Commands of fcntl(2), F_LINUX_SPECIFIC_BASE and up. */
+const [F_SETLEASE, F_NOTIFY] = [1024, 1026]
 /** S_ISUID | S_ISGID of include/uapi/linux/stat.h. */
 const SETUID_BITS = 0o6000
 /** O_CREAT and __O_TMPFILE, the flags with which open reads its mode; the same number on x86_64 and aarch64. */
 const CREATING_FLAGS = 0x0040_0040
 
 const AF = { UNIX: 1, INET: 2, INET6: 10, NETLINK: 16 } as const
-const NETLINK = { ROUTE: 0, SOCK_DIAG: 4, KOBJECT_UEVENT: 15, GENERIC: 16 } as const
+const NETLINK = { ROUTE: 0, SOCK_DIAG: 4 } as const
 /** SOCK_TYPE_MASK of include/linux/net.h: the rest of the argument is SOCK_CLOEXEC and SOCK_NONBLOCK. */
 const SOCK_TYPE_MASK = 0xf
 const SOCK = { STREAM: 1, DGRAM: 2, SEQPACKET: 5, PACKET: 10 } as const
@@ -164,7 +166,7 @@ export const SETS = {
     ],
   },
   'socket-families': {
-    why: 'AF_VSOCK leaves a network namespace, others have had kernel holes. Allowed: UNIX, INET, INET6, and NETLINK with route, sock_diag, uevent, generic.',
+    why: 'AF_VSOCK leaves a network namespace, others have had kernel holes. Allowed: UNIX, INET, INET6, and NETLINK with route and sock_diag.',
     refusals: [
       {
         names: ['socket'],
@@ -176,7 +178,7 @@ export const SETS = {
         errno: 'EPROTONOSUPPORT',
         when: [
           { argument: 0, among: [AF.NETLINK] },
-          { argument: 2, notAmong: [NETLINK.ROUTE, NETLINK.SOCK_DIAG, NETLINK.KOBJECT_UEVENT, NETLINK.GENERIC] },
+          { argument: 2, notAmong: [NETLINK.ROUTE, NETLINK.SOCK_DIAG] },
         ],
       },
       // __sock_create turns (AF_INET, SOCK_PACKET) into AF_PACKET: a family off the list by another name.
@@ -311,13 +313,21 @@ export const SETS = {
     why: 'SECCOMP_FILTER_FLAG_NEW_LISTENER lets one process hold and answer the system calls of another.',
     refusals: [{ names: ['seccomp'], errno: 'EPERM', when: [{ argument: 1, anyBit: 8 }] }],
   },
+  leases: {
+    why: 'A lease on a file that can only be read stops each process that opens it for writing for 45 seconds; directory notices are signals to others.',
+    refusals: [{ names: ['fcntl'], errno: 'EPERM', when: [{ argument: 1, among: [F_SETLEASE, F_NOTIFY] }] }],
+  },
+  'segment-descriptors': {
+    why: 'Segments of 16-bit programs, in old code of the kernel.',
+    refusals: [always('EPERM', 'modify_ldt')],
+  },
   'kernel-aio': {
-    why: 'The old asynchronous input and output; databases fall back to threads.',
+    why: 'The old asynchronous input and output. One quota (fs.aio-max-nr) serves the whole machine, and one process can take all of it; databases fall back to threads.',
     refusals: [always('ENOSYS', 'io_setup io_submit io_cancel io_destroy io_getevents io_pgetevents')],
   },
   'unusual-memory': {
     why: 'Pages lent to pipes, hidden from the kernel or counted in the page cache: holes and side channels, little use.',
-    refusals: [always('EPERM', 'vmsplice memfd_secret cachestat remap_file_pages modify_ldt')],
+    refusals: [always('EPERM', 'vmsplice memfd_secret cachestat remap_file_pages')],
   },
 } as const satisfies Readonly<Record<string, RuleSet>>
 
@@ -346,6 +356,9 @@ const EVERYWHERE = [
   'terminal-injection',
   'setuid-bits',
   'first-process',
+  'leases',
+  'segment-descriptors',
+  'kernel-aio',
 ] as const satisfies readonly SetName[]
 
 const DEFAULT = [...EVERYWHERE, 'mount', 'namespaces', 'clone3', 'host-name'] as const satisfies readonly SetName[]
@@ -358,15 +371,7 @@ export const PROFILES = {
   },
   strict: {
     meaning: 'Default, and no debugging, no rare sockets, no rare memory tricks.',
-    sets: [
-      ...DEFAULT,
-      'debugging',
-      'netlink-protocols',
-      'inet-protocols',
-      'filter-listener',
-      'kernel-aio',
-      'unusual-memory',
-    ],
+    sets: [...DEFAULT, 'debugging', 'netlink-protocols', 'inet-protocols', 'filter-listener', 'unusual-memory'],
   },
   nested: {
     meaning: "Default without the sets that stop sandboxes inside the sandbox: Chromium's, bazel's, nix', bubblewrap.",

@@ -104,7 +104,7 @@ const EXPECTED: readonly Expectation[] = [
   ['default', 'personality', 'EPERM', [8n], [8n | HIGH], [0x44_0000n]],
   ['default', 'ioctl', 'EPERM', [0n, 0x5412n], [0n, 0x5412n | HIGH], [0n, 0x541cn], [0n, 0x5423n | HIGH]],
   ['default', 'ioctl', 'allow', [0n, 0x5413n]],
-  ['default', 'socket', 'allow', [1n, 1n, 0n], [2n, 0x80001n, 6n], [10n, 2n, 0n], [16n, 3n, 0n], [16n, 3n, 16n]],
+  ['default', 'socket', 'allow', [1n, 1n, 0n], [2n, 0x80001n, 6n], [10n, 2n, 0n], [16n, 3n, 0n], [16n, 3n, 4n]],
   [
     'default',
     'socket',
@@ -116,7 +116,7 @@ const EXPECTED: readonly Expectation[] = [
     [2n, 0x8000an, 3n],
     [2n | HIGH, 10n | HIGH, 3n],
   ],
-  ['default', 'socket', 'EPROTONOSUPPORT', [16n, 3n, 6n], [16n, 3n, 12n], [16n | HIGH, 3n, 12n | HIGH]],
+  ['default', 'socket', 'EPROTONOSUPPORT', [16n, 3n, 6n], [16n, 3n, 15n], [16n, 3n, 16n], [16n | HIGH, 3n, 12n | HIGH]],
   ['default', 'socketpair', 'allow', [1n, 1n, 0n]],
   ['default', 'socketpair', 'EAFNOSUPPORT', [30n, 1n, 0n]],
   ['default', 'fchmodat', 'allow', [0n, 0n, 0o755n], [0n, 0n, 0o1777n]],
@@ -142,6 +142,13 @@ const EXPECTED: readonly Expectation[] = [
   ['strict', 'socket', 'EPROTONOSUPPORT', [16n, 3n, 4n], [2n, 1n, 132n], [2n, 5n, 0n], [10n, 3n, 58n]],
   ['strict', 'seccomp', 'EPERM', [1n, 8n]],
   ['strict', 'seccomp', 'allow', [1n, 1n]],
+  ...(['default', 'nested'] as const).flatMap(
+    (profile) =>
+      [
+        [profile, 'fcntl', 'EPERM', [3n, 1024n, 0n], [3n, 1024n | HIGH, 1n], [3n, 1026n, 4n]],
+        [profile, 'fcntl', 'allow', [3n, 0n], [3n, 1025n], [3n, 1030n, 3n], [3n, 1031n, 65536n]],
+      ] as const,
+  ),
   ['nested', 'unshare', 'allow', [0x1002_0000n]],
   ['nested', 'clone', 'allow', [0x1000_0011n]],
   ['nested', 'socket', 'EAFNOSUPPORT', [17n, 3n, 0n]],

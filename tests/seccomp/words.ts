@@ -15,10 +15,11 @@ const EVERYWHERE: Words = {
     swapon swapoff reboot acct quotactl quotactl_fd iopl ioperm vhangup
     settimeofday clock_settime adjtimex clock_adjtime syslog
     open_by_handle_at kcmp pidfd_getfd fanotify_init fanotify_mark
-    mbind set_mempolicy get_mempolicy migrate_pages move_pages set_mempolicy_home_node`,
+    mbind set_mempolicy get_mempolicy migrate_pages move_pages set_mempolicy_home_node modify_ldt`,
   ENOSYS: `open_tree open_tree_attr move_mount fsopen fsconfig fsmount fspick mount_setattr
     statmount listmount listns
     io_uring_setup io_uring_enter io_uring_register
+    io_setup io_submit io_cancel io_destroy io_getevents io_pgetevents
     uselib _sysctl nfsservctl lookup_dcookie openat2`,
 }
 
@@ -29,8 +30,7 @@ const DEFAULT_ONLY: Words = {
 
 const STRICT_ONLY: Words = {
   EPERM: `ptrace process_vm_readv process_vm_writev process_madvise process_mrelease
-    vmsplice memfd_secret cachestat remap_file_pages modify_ldt`,
-  ENOSYS: 'io_setup io_submit io_cancel io_destroy io_getevents io_pgetevents',
+    vmsplice memfd_secret cachestat remap_file_pages`,
 }
 
 const joined = (...lists: readonly Words[]): ReadonlyMap<string, ErrnoName> =>
