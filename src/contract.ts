@@ -368,6 +368,7 @@ export interface LaunchStatus {
   readonly setIds?: number
   readonly setId?: readonly string[]
   readonly configLocked?: boolean
+  readonly unwatched?: boolean
   readonly network?: readonly ReachedHost[]
   readonly networkOmitted?: number
   readonly networkLost?: boolean
@@ -405,6 +406,7 @@ export const STATUS_KEYS = {
   setIds: 'number?',
   setId: 'texts?',
   configLocked: 'boolean?',
+  unwatched: 'boolean?',
   network: 'hosts?',
   networkOmitted: 'number?',
   networkLost: 'boolean?',

@@ -140,7 +140,7 @@ static int tells_of_network(const struct result *result, int has_failed) {
 }
 
 int result_has_events(const struct result *result) {
-  static const char *const SEEN[] = {STATUS_ATTEMPTS, STATUS_SET_IDS, STATUS_CONFIG_LOCKED, STATUS_FULL, STATUS_LAYER}, *const COUNTED[] = {STATUS_OOM_KILLS, STATUS_PIDS_REFUSED};
+  static const char *const SEEN[] = {STATUS_ATTEMPTS, STATUS_SET_IDS, STATUS_CONFIG_LOCKED, STATUS_UNWATCHED, STATUS_FULL, STATUS_LAYER}, *const COUNTED[] = {STATUS_OOM_KILLS, STATUS_PIDS_REFUSED};
   for (size_t i = 0; i < sizeof SEEN / sizeof *SEEN; i++)
     if (has_key(result, SEEN[i])) return 1;
   for (size_t i = 0; i < sizeof COUNTED / sizeof *COUNTED; i++)
@@ -152,7 +152,7 @@ int result_needs_no_words(const struct result *result) {
   if (strncmp(result->status, ORDINARY, strlen(ORDINARY)) != 0) return 0;
   long long end = status_number(result->status, STATUS_WAIT_STATUS);
   if (end < 0 || (end & 0x7f)) return 0;
-  if (status_number(result->status, STATUS_SET_IDS) > 0 || (end != 0 && strstr(result->status, "\"" STATUS_CONFIG_LOCKED "\":"))) return 0;
+  if (status_number(result->status, STATUS_SET_IDS) > 0 || strstr(result->status, "\"" STATUS_UNWATCHED "\":") || (end != 0 && strstr(result->status, "\"" STATUS_CONFIG_LOCKED "\":"))) return 0;
   if (tells_of_network(result, end != 0) || has_key(result, STATUS_LAYER)) return 0;
   if (status_number(result->status, STATUS_OOM_KILLS) > 0 || status_number(result->status, STATUS_PIDS_REFUSED) > 0) return 0;
   if (has_key(result, STATUS_FULL)) return 0;

@@ -317,6 +317,7 @@ enum observation {
 #define STATUS_SET_IDS "setIds"
 #define STATUS_SET_ID "setId"
 #define STATUS_CONFIG_LOCKED "configLocked"
+#define STATUS_UNWATCHED "unwatched"
 #define STATUS_NETWORK "network"
 #define STATUS_NETWORK_OMITTED "networkOmitted"
 #define STATUS_NETWORK_LOST "networkLost"

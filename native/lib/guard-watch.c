@@ -91,6 +91,7 @@ void guard_watch(struct guard *guard, uint64_t now_ns) {
   /* Names, too, are looked for by time: the kernel may have no watch left for us. */
   if (is_needed) guard->next_walk_ns = now_ns + FIRST_WALK_NS;
   if (is_needed) guard->events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  guard->unwatched = is_needed && guard->events < 0;
   for (size_t i = 0; i < guard->zones; i++)
     if (is_guarded(&guard->zone[i])) add_watch(guard, i, "", guard->zone[i].has_git);
   watch_ways(guard);

@@ -91,6 +91,7 @@ struct guard {
   size_t leads;
   struct arena arena;
   int events; /* inotify; -1 = nothing is watched */
+  int unwatched; /* something was to be, and the user has no instance left */
   struct guard_watch *watch;
   size_t watches;
   uint64_t next_walk_ns; /* CLOCK_MONOTONIC; 0 = none */

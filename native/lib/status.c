@@ -50,6 +50,7 @@ void status_put_guard(FILE *out, const struct guard *guard) {
     fputc(']', out);
   }
   if (guard->config_locked) fputs(",\"" STATUS_CONFIG_LOCKED "\":true", out);
+  if (guard->unwatched) fputs(",\"" STATUS_UNWATCHED "\":true", out);
 }
 
 static void put_full(FILE *out, const char *const full[FULL_MAX]) {

@@ -13,6 +13,7 @@
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -200,6 +201,44 @@ static void enter_namespaces(const struct launchfile *file) {
   else if (network) bring_loopback_up(), keep_names(network_open_names());
 }
 
+/* ---- quotas ---- */
+
+/* A file of /proc/sys; 0 where it cannot be read. */
+static long read_setting(const char *path) {
+  char text[32];
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  text[size < 0 ? 0 : size] = 0;
+  return atol(text);
+}
+
+static void bound_quota(int settings, const char *name, long most) {
+  char text[32];
+  int size = snprintf(text, sizeof text, "%ld\n", most), fd = openat(settings, name, O_WRONLY | O_CLOEXEC);
+  if (fd < 0 && (errno == EACCES || errno == EPERM || errno == EROFS || errno == ENOENT)) return;
+  if (fd < 0 || write(fd, text, (size_t)size) != size) fail("engine: bound quota", name);
+  close(fd);
+}
+
+/* Parts of what a user may have: 128 instances by default, and from 8192 watches on. A namespace in the sandbox is of `nested` only. */
+void engine_bound_quotas(void) {
+  static const char *const namespaces[] = {"user", "pid", "uts", "ipc", "net", "mnt", "cgroup", "time"};
+  int settings = open("/proc/sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  long instances = read_setting("/proc/sys/fs/inotify/max_user_instances"), watches = read_setting("/proc/sys/fs/inotify/max_user_watches");
+  if (settings < 0) return;
+  if (instances > 0) bound_quota(settings, "max_inotify_instances", instances / 8 + 1);
+  if (watches > 0) bound_quota(settings, "max_inotify_watches", watches / 4 + 1);
+  bound_quota(settings, "max_fanotify_groups", 16);
+  bound_quota(settings, "max_fanotify_marks", 8192);
+  for (size_t i = 0; i < sizeof namespaces / sizeof *namespaces; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "max_%s_namespaces", namespaces[i]);
+    bound_quota(settings, name, 1024);
+  }
+  close(settings);
+}
+
 /*
  * The memory watchdog cannot see System V segments without an attached process, so there are no more than it allows in all. The setting
  * belongs to root of the user namespace that owns ours: that is us where root called (Linux 5.19; before, to the host's
@@ -221,6 +260,7 @@ static _Noreturn void become_init(const struct stage *stage, const struct engine
   char *const argv[] = {"init", NULL};
   move_descriptors(stage, engine->gate[0]);
   if (setsid() < 0) fail("engine: setsid", "");
+  engine_bound_quotas();
   enter_namespaces(stage->file);
   bound_segments(stage->file);
   wait_for_ids();
@@ -257,6 +297,11 @@ static void clone_init(struct engine *engine, const struct stage *stage, const s
 /* ---- either ---- */
 
 static int is_unshare(const struct engine *engine) { return strcmp(engine->name, "unshare") == 0; }
+
+int engine_is_own(const struct launchfile *file) {
+  struct entry named;
+  return launchfile_find(file, V_ENGINE, &named) && strcmp(named.word[0], "unshare") == 0;
+}
 
 static struct ids ids_inside(const struct launchfile *file) {
   struct entry identity;

@@ -35,6 +35,13 @@ int engine_clone_tree(const struct engine *engine, int root);
 /* Gives it to init's process, and ends. Returns where the engine is a program. */
 void engine_finish(const struct engine *engine, int tree);
 
+/*
+ * In a user namespace that was just made, and by whoever made it: bounds what it may take of the quotas of its maker, to whom the kernel counts
+ * everything in it. Where /proc/sys cannot be written, as in most containers, nothing is bounded.
+ */
+void engine_bound_quotas(void);
+int engine_is_own(const struct launchfile *file);
+
 /* Becomes that program, with the sandbox's ids. */
 _Noreturn void engine_execute(const struct stage *stage);
 

@@ -652,6 +652,7 @@ static void enter_own_user_namespace(const struct staging *staging) {
   if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) fail("stage: unshare user namespace", "");
   struct ids same = {staging->uid, staging->gid};
   engine_map_ids("self", &same, &same);
+  if (!engine_is_own(staging->stage->file)) engine_bound_quotas(); /* bwrap's namespace is inside of this one */
 }
 
 static void leave_groups(void) {

@@ -145,14 +145,15 @@ function failureOf({ step, path, errno, detail }: LaunchStatus): SetupFailure {
 }
 
 /** What the guard saw, from its own line or launch's. */
-export function guardedOf(status: Pick<LaunchStatus, 'attempts' | 'protected' | 'setIds' | 'setId' | 'configLocked'>): {
+export function guardedOf(
+  status: Pick<LaunchStatus, 'attempts' | 'protected' | 'setIds' | 'setId' | 'configLocked' | 'unwatched'>,
+): {
   readonly guarded?: Guarded
 } {
-  const { attempts = 0, protected: made = [], setIds = 0, setId = [], configLocked = false } = status
-  if (attempts === 0 && setIds === 0 && !configLocked) return {}
-  return {
-    guarded: { attempts: { count: attempts, first: made }, setId: { count: setIds, first: setId }, configLocked },
-  }
+  const { attempts = 0, protected: made = [], setIds = 0, setId = [], configLocked = false, unwatched } = status
+  if (attempts === 0 && setIds === 0 && !configLocked && unwatched !== true) return {}
+  const seen = { attempts: { count: attempts, first: made }, setId: { count: setIds, first: setId }, configLocked }
+  return { guarded: unwatched === true ? { ...seen, unwatched } : seen }
 }
 
 /** What the helper of a restricted network saw, likewise. */

@@ -52,6 +52,8 @@ export interface Guarded {
   readonly setId: { readonly count: number; readonly first: readonly string[] }
   /** Git has tried to change a configuration, and could not. */
   readonly configLocked: boolean
+  /** The guard got no notices of the kernel: it looked a few times a second, or less in a large zone. */
+  readonly unwatched?: true
 }
 
 /** What came of the connections of a command whose network is restricted. */

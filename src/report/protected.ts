@@ -86,6 +86,13 @@ const OTHER_SYSTEMS = REPOSITORY_SYSTEMS.map(({ name }) => name).filter((name) =
 export const CONFIG_LOCKED_HINT = "git's configuration is read-only here: --protect-not .git/config"
 
 export function guardWarnings(guarded: Guarded | undefined): readonly string[] {
+  return [...setIdWarnings(guarded), ...(guarded?.unwatched === true ? [UNWATCHED] : [])]
+}
+
+const UNWATCHED =
+  'protected names were looked for by time alone, since this user has no inotify instance left (fs.inotify.max_user_instances): an attempt may have been seen a second late'
+
+function setIdWarnings(guarded: Guarded | undefined): readonly string[] {
   const { count = 0, first = [] } = guarded?.setId ?? {}
   if (count === 0) return []
   const names = first.slice(0, 3).join(', ')

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { protectedHints } from '../../src/report/protected.ts'
+import { guardedOf } from '../../src/backends/launch-status.ts'
+import { guardWarnings, protectedHints } from '../../src/report/protected.ts'
 import { planFor, plannedZone } from '../backends/plans.ts'
 
 const hintsFor = (source: string, protect: readonly string[], path: string) =>
@@ -34,4 +35,10 @@ describe('The hint after a run that was stopped names the flag', () => {
   test('but for what the policy itself protects, which no flag opens', () => {
     expect(hintsFor('/p', ['secret'], '/p/secret')).toEqual([])
   })
+})
+
+test('a guard without notices of the kernel is a warning', () => {
+  const { guarded } = guardedOf({ unwatched: true })
+  expect(guardWarnings(guarded)).toEqual([expect.stringContaining('looked for by time alone')])
+  expect(guardWarnings(guardedOf({}).guarded)).toEqual([])
 })

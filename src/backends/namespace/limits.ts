@@ -6,7 +6,17 @@ import type { Plan } from '../../plan/plan.ts'
 import type { LaunchRecord } from './launch-file.ts'
 
 /** Numbers of getrlimit(2), the same on x86_64 and aarch64. */
-const RLIMIT = { stack: 3, core: 4, nproc: 6, nofile: 7, memlock: 8, msgqueue: 12, nice: 13, rtprio: 14 } as const
+const RLIMIT = {
+  stack: 3,
+  core: 4,
+  nproc: 6,
+  nofile: 7,
+  memlock: 8,
+  sigpending: 11,
+  msgqueue: 12,
+  nice: 13,
+  rtprio: 14,
+} as const
 
 /** RLIM_INFINITY. */
 const UNLIMITED = '18446744073709551615'
@@ -26,7 +36,9 @@ const standardRlimits = (descriptors: number): readonly LaunchRecord[] => [
   // systemd's soft and hard defaults suit programs that use select(2) as well as node and java, which raise it.
   ['rlimit', RLIMIT.nofile, 1024, descriptors],
   ['rlimit', RLIMIT.memlock, 8 * 1024 ** 2, 8 * 1024 ** 2],
-  ['rlimit', RLIMIT.msgqueue, 819_200, 819_200],
+  // The kernel counts these for the caller, too: no sandbox takes more than a part of the usual 819 200 bytes, and 15 000 or more signals.
+  ['rlimit', RLIMIT.msgqueue, 204_800, 204_800],
+  ['rlimit', RLIMIT.sigpending, 1024, 1024],
   // A caller's right to real-time priorities is not passed on: such a command would starve the runner.
   ['rlimit', RLIMIT.nice, 0, 0],
   ['rlimit', RLIMIT.rtprio, 0, 0],

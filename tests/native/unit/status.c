@@ -74,6 +74,8 @@ UNIT("attempts are named with where they were moved; more than are kept are coun
   expect_guard(&guard, ",\"setIds\":9,\"setId\":[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"]");
 }
 
+UNIT("a guard without notices of the kernel says so") { expect_guard(&(struct guard){.unwatched = 1}, ",\"unwatched\":true"); }
+
 UNIT("what an observer saw is named, and what it left out is counted") {
   static struct observed_report report = {.head = {.rows = 2, .omitted = 3, .unread = 1}};
   report.row[0] = (struct observed_row){.what = OBSERVED_READ_ONLY, .count = 2, .last = 7, .path = "/a\"b"};
