@@ -162,7 +162,7 @@ export const VERBS = {
   workdir: 1,
   /** on|off; read by launch, init */
   terminal: 1,
-  /** COUNT; read by launch; processors */
+  /** COUNT; read by launch, init; processors; the command cannot change which */
   affinity: 1,
   /** PARENT; read by launch; a directory */
   cgroup: 1,

@@ -85,7 +85,7 @@ enum verb {
   V_RLIMIT, /* NUMBER SOFT HARD; read by init */
   V_WORKDIR, /* PATH; read by init */
   V_TERMINAL, /* on|off; read by launch, init */
-  V_AFFINITY, /* COUNT; read by launch; processors */
+  V_AFFINITY, /* COUNT; read by launch, init; processors; the command cannot change which */
   V_CGROUP, /* PARENT; read by launch; a directory */
   V_SET, /* FILE VALUE; read by launch; of the run's cgroup */
   V_NARROW, /* FILE VALUE; read by launch; the same, as soon as the stager has gone */

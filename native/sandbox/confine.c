@@ -6,6 +6,7 @@
 #include "sandbox/landlock.h"
 
 #include <errno.h>
+#include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
@@ -123,6 +124,33 @@ int seccomp_read(const struct launchfile *file, struct sock_fprog *program) {
   }
   *program = (struct sock_fprog){(unsigned short)(length / sizeof(struct sock_filter)), (struct sock_filter *)bytes};
   return 0;
+}
+
+#if defined __x86_64__
+#define OWN_ARCH AUDIT_ARCH_X86_64
+#define OTHER_ABI 0x40000000u /* x32 numbers */
+#elif defined __aarch64__
+#define OWN_ARCH AUDIT_ARCH_AARCH64
+#define OTHER_ABI 0u
+#endif
+#define SETAFFINITY_32 241 /* of i386 and of ARM */
+
+int processors_hold(const struct launchfile *file) {
+  static struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 0, 4),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~OTHER_ABI),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_setaffinity, 4, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SETAFFINITY_32, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+  };
+  static const struct sock_fprog program = {sizeof code / sizeof *code, code};
+  struct entry entry;
+  return launchfile_find(file, V_AFFINITY, &entry) ? seccomp_install(&program) : 0;
 }
 
 int seccomp_install(const struct sock_fprog *program) {

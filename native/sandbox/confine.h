@@ -17,6 +17,11 @@ void give_up_privileges(const struct launchfile *file);
 /* The filter of the launch file, empty where it is off; of one file, for it is read into one place. 0, or -1 with errno. */
 int seccomp_read(const struct launchfile *file, struct sock_fprog *program);
 /* Installs it on the calling process; the last step before execve. 0, or -1 with errno. */
+/*
+ * Where processors are held by affinity, nothing gives them back: sched_setaffinity is refused with EPERM, in 32-bit programs too. To be called
+ * before any other filter, which may refuse this. Returns 0, or -1 with errno.
+ */
+int processors_hold(const struct launchfile *file);
 int seccomp_install(const struct sock_fprog *program);
 
 /* A pseudo-terminal of the sandbox's own /dev/pts. It has the size of `like`, if that is a terminal, before there is a command: one

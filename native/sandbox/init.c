@@ -279,9 +279,10 @@ static int lets_through_the_rest(const struct sock_fprog *filter) {
 }
 
 /* What does not depend on the command, and may be done long before it comes. The filter takes longer than all the rest. */
-static void settle(struct child *child) {
+static void settle(const struct launchfile *file, struct child *child) {
   if (setsid() < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: setsid", "");
   unblock_signals();
+  if (processors_hold(file) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: seccomp", "");
   if (child->waiting < 0 || !lets_through_the_rest(&child->filter)) return;
   if (seccomp_install(&child->filter) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: seccomp", "");
   child->filter.len = 0;
@@ -392,7 +393,7 @@ static struct started start(const struct launchfile *file, const struct command 
   if (child < 0) fail("init: fork", "");
   if (child == 0) {
     if (is_late) close(far); /* held, it would hide that launch is gone */
-    settle(&own);
+    settle(file, &own);
     struct late late = is_late ? wait_for_command(own.waiting) : (struct late){*known, -1};
     own.gate = late.gate;
     run(file, &late.command, &own);
@@ -432,7 +433,7 @@ static struct attended start_other(const struct launchfile *file, const struct c
   if (child < 0) fail("init: fork", "");
   if (child == 0) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) report_and_exit(own.pipe, REPORT_FAILED, "init: prctl", "");
-    settle(&own);
+    settle(file, &own);
     run(file, command, &own);
   }
   close(own.pipe);

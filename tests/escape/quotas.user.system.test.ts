@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { cliWords, environmentOf } from '../support/cli.ts'
+import { cliWords, environmentOf, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { becoming, callers, PLAIN_ID, type User } from '../support/users.ts'
@@ -92,6 +92,22 @@ describeWith('userns', 'a command', () => {
       expect(next.took).toMatchObject({ inotify: [10, ''], signals: [100, ''], queues: [expect.any(Number), 'EMFILE'] })
       next.end()
       end()
+    })
+
+    test('keeps the processors that affinity gives it, whatever the filter', async () => {
+      const home = await temporaryDirectory({ owner: caller, mode: 0o755 })
+      const json = await runCli(
+        ['--json', '--cpus', '1', '--seccomp', 'off', '--no-workspace', '--', 'taskset', '-p', '-c', '0-1023', '0'],
+        {
+          ...{ as: caller, cwd: home },
+        },
+      )
+      const { limits, exitCode, stderr } = JSON.parse(json.stdout.toString()) as Record<string, never> & {
+        limits: { cpus: { by: string } }
+      }
+      // The kernel's own quota leaves processors alone: a program may choose among them.
+      if (limits.cpus.by !== 'affinity') return
+      expect([exitCode, stderr]).toEqual([1, expect.stringContaining('Operation not permitted')])
     })
   })
 })
