@@ -76,8 +76,7 @@ export function checkNativeProgram(file: string, arch: string): void {
     const status = fstatSync(fd)
     if (!status.isFile()) throw helperError(file, 'is not a regular file', REBUILD)
     if ((status.mode & 0o022) !== 0) throw helperError(file, 'can be written by others', `chmod go-w ${file}`)
-    if (status.uid !== 0 && status.uid !== process.getuid?.() && !isShownFromOutside(status.uid))
-      throw foreignOwner(file, status.uid)
+    if (isForeign(status.uid)) throw foreignOwner(file, status.uid)
     const header = Buffer.alloc(20)
     readSync(fd, header, 0, header.length, 0)
     const machine = machineOf(header)
@@ -93,6 +92,12 @@ const UNMAPPED_OWNER = 65534
 
 /** In a sandbox of our own nobody can be that owner, or make a file of his: it is what the sandbox around it shows. */
 const isShownFromOutside = (uid: number): boolean => uid === UNMAPPED_OWNER && isInsideOwn()
+
+/** Neither root nor this user: who could change what the file says. Never on a system without such numbers. */
+export function isForeign(owner: number): boolean {
+  const own = process.getuid?.()
+  return own !== undefined && owner !== 0 && owner !== own && !isShownFromOutside(owner)
+}
 
 function foreignOwner(file: string, uid: number): SandboxError {
   const expected = 'expected root or yourself'

@@ -6,6 +6,7 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
+import { isForeign } from '../os/native-programs.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import type { PolicyLayer } from './layer.ts'
 import { PRECOMPILED } from './precompiled.ts'
@@ -98,11 +99,15 @@ async function loadChain({ request, chain, missing }: Chain): Promise<LoadedProf
 
 /** The parser is loaded for profiles that do not come with the program. */
 async function readProfile({ file, bytes }: Pick<FoundProfile, 'file' | 'bytes'>): Promise<ParsedProfile> {
-  const known = PRECOMPILED.profiles.find(({ text }) => Buffer.from(text).equals(bytes))
+  const known = shippedWith(bytes)
   if (known !== undefined) return profileLayer({ ...known, file })
   const { parseProfile } = await import('./parse.ts')
   return parseProfile({ file, bytes })
 }
+
+const shippedWith = (bytes: Uint8Array) => PRECOMPILED.profiles.find(({ text }) => Buffer.from(text).equals(bytes))
+/** Whoever owns it, it says what the program itself says. */
+const isShipped = (bytes: Uint8Array): boolean => shippedWith(bytes) !== undefined
 
 interface FoundProfile {
   readonly candidate: string
@@ -176,7 +181,9 @@ function readProfileFrom(fd: number, candidate: string): Uint8Array {
   const buffer = new Uint8Array(LARGEST_PROFILE + 1)
   const length = readAll(fd, buffer)
   if (length > LARGEST_PROFILE) throw unreadable(candidate, `it has more than ${LARGEST_PROFILE} bytes`)
-  return buffer.subarray(0, length)
+  const bytes = buffer.subarray(0, length)
+  if (isForeign(facts.uid) && !isShipped(bytes)) throw foreign(candidate, facts.uid)
+  return bytes
 }
 
 function readAll(fd: number, buffer: Uint8Array): number {
@@ -187,6 +194,13 @@ function readAll(fd: number, buffer: Uint8Array): number {
     length += bytesRead
   }
   return length
+}
+
+/** `sudo` may keep a HOME whose owner would decide what root's command may do. */
+function foreign(file: string, owner: number): SandboxError {
+  return new SandboxError('PROFILE_UNREADABLE', `${file}: it belongs to user ${owner}, expected root or yourself.`, {
+    hint: 'run llm-do as that user; or with a HOME and XDG_CONFIG_HOME of your own; or chown the file',
+  })
 }
 
 const REASONS: Readonly<Record<string, string>> = {

@@ -5,6 +5,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
+import { isForeign } from '../os/native-programs.ts'
 import type { Policy } from '../policy/policy.ts'
 import { filterFor, keptSets, SHIPPED_WAYS } from '../seccomp/filter.ts'
 import type { SetName } from '../seccomp/rules.ts'
@@ -42,6 +43,8 @@ function filterTextOf(file: string): string {
   try {
     const status = statSync(file)
     if (!status.isFile()) throw unreadableFilter(file, 'expected a regular file')
+    if (isForeign(status.uid))
+      throw unreadableFilter(file, `it belongs to user ${status.uid}, expected root or yourself`)
     if (status.size > LARGEST_FILTER_FILE)
       throw unreadableFilter(file, `expected at most 1MiB, got ${status.size} bytes`)
     return readFileSync(file, 'utf8')

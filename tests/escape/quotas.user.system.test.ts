@@ -1,6 +1,9 @@
 /** What a command takes of the quotas that the kernel counts for its caller, and of those that all users share. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { chownSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { cliWords, environmentOf, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -108,6 +111,27 @@ describeWith('userns', 'a command', () => {
       // The kernel's own quota leaves processors alone: a program may choose among them.
       if (limits.cpus.by !== 'affinity') return
       expect([exitCode, stderr]).toEqual([1, expect.stringContaining('Operation not permitted')])
+    })
+  })
+
+  describe.runIf(callers().includes('plain') && callers().includes('root'))('of root with the HOME of a user', () => {
+    test('does not obey the profile of that user', async () => {
+      const home = await temporaryDirectory({ mode: 0o755 })
+      const profiles = join(home, '.config/llm-do/profiles')
+      mkdirSync(profiles, { recursive: true })
+      const file = join(profiles, 'default.yaml')
+      writeFileSync(file, 'extends: default\nsandbox: { files: { zones: [{ source: /root, mode: rw }] } }\n')
+      chownSync(file, PLAIN_ID, PLAIN_ID)
+      const run = await execa(cliWords(['--', 'true'])[0] ?? '', ['--', 'true'], {
+        cwd: '/',
+        env: { PATH: process.env.PATH, HOME: home },
+        extendEnv: false,
+        reject: false,
+      })
+      expect(run).toMatchObject({
+        exitCode: 125,
+        stderr: expect.stringContaining(`it belongs to user ${PLAIN_ID}, expected root or yourself`),
+      })
     })
   })
 })
