@@ -125,6 +125,14 @@ static void bring_loopback_up(void) {
   close(control);
 }
 
+/* Nobody else is in this network: a server may have port 80. Bwrap's network is made where no setting of it can be written. */
+static void open_low_ports(void) {
+  int setting = open("/proc/sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
+  if (setting < 0 && (errno == EACCES || errno == EPERM || errno == EROFS || errno == ENOENT)) return;
+  if (setting < 0 || write(setting, "0\n", 2) != 2) fail("engine: open low ports", "ip_unprivileged_port_start");
+  close(setting);
+}
+
 /* Mounts it over the host's, in a private copy of its mounts, while the stager builds the tree. */
 static int mount_fresh_proc(const struct launchfile *file) {
   int fs = sys_fsopen("proc");
@@ -198,7 +206,7 @@ static void enter_namespaces(const struct launchfile *file) {
   if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | network) < 0) fail("engine: unshare namespaces", "");
   set_hostname(file);
   if (network_is_restricted(file)) network_make(file, INIT_NETWORK);
-  else if (network) bring_loopback_up(), keep_names(network_open_names());
+  else if (network) bring_loopback_up(), open_low_ports(), keep_names(network_open_names());
 }
 
 /* ---- quotas ---- */
