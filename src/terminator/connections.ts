@@ -135,6 +135,14 @@ export class Connections {
     } else this.begin(waiting, socket)
   }
 
+  /** A pair in an impossible state must not take the others' hosts away: every pair that is open ends, and the next ones are served. */
+  endAll(): void {
+    for (const [inside, { host }] of this.pairs) {
+      this.note(host, { kind: 'form', what: 'a connection that could not be served' })
+      inside.destroy()
+    }
+  }
+
   report(): TerminatorLine {
     return { refused: [...this.refused.values()], omitted: this.omitted }
   }
@@ -205,12 +213,18 @@ export class Connections {
   /** The server's side. When the server ends the connection between two answers, it is over inside, too. */
   private dialled(host: TerminatedHost, outside: Socket, inside: TLSSocket): Pick<Pair, 'server' | 'agent'> {
     const server = this.verified(host, outside)
+    const connected: { socket?: TLSSocket } = {}
+    // Handed out at once: a connection that came later would be given to each request that asks meanwhile, and they would share it.
     const agent = Object.assign(new Agent({ keepAlive: true, maxSockets: 1 }), {
-      createConnection: (_: unknown, done: (error: Error | null, socket?: TLSSocket) => void) => {
-        server.then((socket) => (socket.destroyed ? done(ENDED) : done(null, socket)), done)
+      createConnection: (_: unknown, done: (error: Error | null) => void): TLSSocket | undefined => {
+        if (connected.socket?.destroyed === false) return connected.socket
+        done(ENDED)
         return undefined
       },
     })
+    server.then((socket) => {
+      connected.socket = socket
+    }, ignored)
     server.then(
       (socket) => socket.once('close', () => (this.pairs.get(inside)?.answers ?? 0) > 0 || inside.end()),
       ignored,

@@ -74,6 +74,9 @@ function main(): void {
     state.connections = serve(JSON.parse(line) as TerminatorSetup)
   })
   lines.once('close', end)
+  process.on('uncaughtException', () =>
+    state.connections === undefined ? process.exit(1) : state.connections.endAll(),
+  )
   process.once('disconnect', end)
   // The runner is gone: nobody is left to be told.
   process.stdout.on('error', () => process.exit(1))
