@@ -93,8 +93,27 @@ const DOTS = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|;|$)/i
 /** What some servers take for a slash, or for the end of the path. */
 const OTHER_SLASHES = /%2f|%5c|%00|\\|\/\//i
 
-/** A path that means the same to every server: what one server reads as another path could not be limited. */
-export const isPlainPath = (path: string): boolean => !DOTS.test(path) && !OTHER_SLASHES.test(path)
+/** Two dots with what a server may cut off behind them, and other spellings of a dot or slash: `%u002e`, overlong, fullwidth. */
+const ODD_DOTS = /(?:^|\/)\.\.[^\w./-]|(?:^|\/)\.\s|%u00(?:2e|2f|5c)|%c0%(?:ae|af)|%ef%bc%8[ef]/i
+/** Decodings after which a path that still changes is no plain one. */
+const MOST_DECODINGS = 4
+
+/**
+ * A path that means the same to every server: what one server reads as another path could not be limited. It is looked at as it is, and
+ * after each decoding, since a server may decode what another one has decoded already.
+ */
+export function isPlainPath(path: string): boolean {
+  let at = path
+  for (let decodings = 0; decodings <= MOST_DECODINGS; decodings += 1) {
+    if (DOTS.test(at) || OTHER_SLASHES.test(at) || ODD_DOTS.test(at)) return false
+    const next = at.replace(/%([2-7][0-9a-f]|0[9ad])/gi, (_, code: string) =>
+      String.fromCharCode(Number.parseInt(code, 16)),
+    )
+    if (next === at) return true
+    at = next
+  }
+  return false
+}
 
 export interface RequestLine {
   readonly method: string

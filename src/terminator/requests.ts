@@ -95,12 +95,27 @@ const SHOWN = 200
 /** Printable, and not without end. */
 export const shown = (text: string): string => text.slice(0, SHOWN).replace(/[^\x20-\x7e]/g, '?')
 
+/** By these some servers take another method or path than that of the request, which is what was judged. */
+const OVERRIDES = new Set([
+  'x-http-method-override',
+  'x-http-method',
+  'x-method-override',
+  'x-original-url',
+  'x-rewrite-url',
+  'x-original-uri',
+  'x-forwarded-uri',
+  'x-forwarded-path',
+])
+
 /** The fields of a request for the server: as the command sent them, but those of the connection, with what is added in the end. */
 export function fieldsForServer(request: Request, host: TerminatedHost, isUpgrade: boolean): string[] {
   const fields = fieldsOf(request.rawHeaders)
   const isDropped = isHop(fields)
   const added = new Set(host.headers.map(({ name }) => name.toLowerCase()))
-  const kept = fields.filter(([name]) => !isDropped(name.toLowerCase()) && !added.has(name.toLowerCase()))
+  const isOverride = (name: string): boolean => host.requests.length > 0 && OVERRIDES.has(name.replaceAll('_', '-'))
+  const kept = fields.filter(
+    ([name]) => !isDropped(name.toLowerCase()) && !added.has(name.toLowerCase()) && !isOverride(name.toLowerCase()),
+  )
   const connection = isUpgrade ? ['Connection', 'Upgrade', 'Upgrade', 'websocket'] : ['Connection', 'keep-alive']
   return [...kept.flat(), ...host.headers.flatMap(({ name, value }) => [name, value]), ...connection]
 }

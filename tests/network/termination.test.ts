@@ -54,6 +54,10 @@ describe('a rule for requests', () => {
     ['GET', '/org/../x', false],
     ['GET', '/org/%2E%2e/x', false],
     ['GET', '/org/.%2e/x', false],
+    ...['..%3b', '..%09', '..%20', '%252e%252e', '%25252e.', '%c0%ae%c0%ae', '%u002e%u002e', '%ef%bc%8e%ef%bc%8e'].map(
+      (step) => ['GET', `/org/${step}/x`, false] as const,
+    ),
+    ['GET', '/org/a%20b%2525', true],
     ['GET', '/org/..;a/x', false],
     ['GET', '/org/x/..', false],
     ['GET', '/org/./x', false],

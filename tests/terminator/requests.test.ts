@@ -61,6 +61,14 @@ describe('a request', () => {
     ])
   })
 
+  test('goes on without a header that names another method or path, where requests are limited', () => {
+    const overrides = ['X-HTTP-Method-Override: DELETE', 'X_Original_URL: /admin', 'x-rewrite-url: /admin']
+    const names = (requests: typeof HOST.requests) =>
+      fieldsForServer(request('GET', '/x', ...overrides), { ...HOST, headers: [], requests }, false).join()
+    expect(names(HOST.requests)).toBe('Host,a.example,Connection,keep-alive')
+    expect(names([])).toContain('X-HTTP-Method-Override,DELETE')
+  })
+
   test('that is refused is told in printable letters, and not at length', () => {
     const refusal = refusalOf(request('POST', `/\u001b${'a'.repeat(5000)}?secret=1`), HOST)
     expect(refusal?.what).toMatch(/^POST \/\?a{150,200}$/)
