@@ -50,9 +50,11 @@ describeWith('chromium', 'the page', () => {
       if (isKeptBack && (await response.json()).state === state) keptBack.push(answer)
       else await answer()
     })
+    // From here on the page is answered without us: a request that is under way when the page closes has nobody to be answered for.
     const letGo = async () => {
       isKeptBack = false
       for (const answer of keptBack) await answer()
+      await page.unrouteAll({ behavior: 'ignoreErrors' })
     }
     return { keptBack, letGo }
   }
