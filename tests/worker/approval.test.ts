@@ -182,9 +182,10 @@ describe('what is approved for a session', () => {
     const directory = path.join(await temporaryDirectory(), 'approvals')
     const child = spawn('/bin/sh', ['-c', leader], { detached: true, stdio: ['pipe', 'pipe', 'ignore'] })
     onTestFinished(() => void child.stdin.end()) // what every process of the session waits for
+    const ended = once(child, 'exit') // A leader may end before its output is read.
     const [member] = await once(child.stdout, 'data')
     const memory = () => sessionMemory({ directory, uid, member: String(member).trim() })
-    return { directory, memory, ended: once(child, 'exit') }
+    return { directory, memory, ended }
   }
   const LED = 'exec 3<&0; cat <&3 & echo $!; wait'
   const LEADERLESS = 'exec 3<&0; cat <&3 & echo $!'
