@@ -22,11 +22,6 @@ export function needsOf(policy: Policy, command: readonly string[]): readonly Ne
   return NEEDS.filter((need) => all.has(need))
 }
 
-/** The needs that the kernel itself must enforce: what `require` names. A watchdog or an affinity does not meet them. */
-export function kernelNeedsOf(policy: Policy): readonly Need[] {
-  return policy.require
-}
-
 function keyNeeds(policy: Policy): ReadonlySet<Need> {
   const needs = ALL_KEYS.flatMap(({ path, key }) => key.need?.(valueAt(policy, path) as never) ?? [])
   return new Set(needs)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { kernelNeedsOf, needsOf } from '../../src/policy/needs.ts'
+import { needsOf } from '../../src/policy/needs.ts'
 import { NEEDS } from '../../src/policy/values.ts'
 import { merged } from './layers.ts'
 
@@ -39,10 +39,6 @@ describe('needs follow the policy', () => {
 
 test('bestEffort takes no wall away', () => {
   expect(needsOf(merged({ bestEffort: true }), ['x'])).toEqual(expect.arrayContaining([...WALLS, 'net-none']))
-})
-
-test('only what is required must be enforced by the kernel', () => {
-  expect([kernelNeedsOf(merged()), kernelNeedsOf(merged({ require: ['pids-limit'] }))]).toEqual([[], ['pids-limit']])
 })
 
 test('every word of require can be asked for', () => {

@@ -127,10 +127,6 @@ describe.each(ARCHES)('without what is kept, on %s', (arch) => {
     expect(open('fchmodat', [0n, 0n, 0o4755n])).toBe(ACTION.allow)
   })
 
-  test('`off` is no filter at all', () => {
-    expect(compileProfile({ profile: 'off', arch }).filter).toHaveLength(0)
-  })
-
   test('a plain user may set attributes: what he plants is his own', () => {
     for (const profile of [...PROFILE_NAMES, 'off' as const])
       expect(simulator(profile, arch, false)('setxattr')).toBe(ACTION.allow)

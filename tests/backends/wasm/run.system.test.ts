@@ -56,11 +56,6 @@ describeWith('wasi', 'a WASI command', () => {
     return superviseWasm({ plan, run: inputs, stdio: { mode: 'capture', stdin: 'ignore', outputCap: 10_000 } })
   }
 
-  test('that traps is told from one that exits', async () => {
-    expect(await run(['exit', '134'])).toMatchObject({ cause: 'exit', exitCode: 134, signal: null })
-    expect(await run(['trap'])).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGABRT' })
-  })
-
   test('gets its arguments and variables unchanged, and node none of them', async () => {
     expect(text((await run(['', '--bind', 'a\nb'])).stdout)).toBe('[][--bind][a\nb]')
     expect(text((await run(['env', 'WORD'])).stdout)).toBe('a\n"b"\n')
@@ -147,19 +142,5 @@ describeWith('wasi', 'a WASI command', () => {
     ]
     for (const step of steps) expect(await run(step, { zones })).toMatchObject({ exitCode: 0 })
     expect((await readdir(join(state.root, 'outside'))).sort()).toEqual(['.git', 'c', 'd', 'secret'])
-  })
-
-  test('that is no module is refused', async () => {
-    await writeFile(join(state.root, 'ro/bad.wasm'), 'text')
-    const zones = [plannedZone({ source: join(state.root, 'ro'), target: '/ro' })]
-    const wasm = wasmInputs({ env: process.env, cwd: state.root })
-    const attempt = (program: string) =>
-      superviseWasm({
-        plan: planFor('wasm', { zones, workdir: '/ro' }),
-        run: runInputs({ wasm, command: [program] }),
-        stdio: { mode: 'capture', stdin: 'ignore', outputCap: 0 },
-      })
-    await expect(attempt('bad.wasm')).rejects.toMatchObject({ code: 'COMMAND_NOT_EXECUTABLE' })
-    await expect(attempt('gone.wasm')).rejects.toMatchObject({ code: 'COMMAND_NOT_FOUND' })
   })
 })
