@@ -86,14 +86,18 @@ async function handle({ request, response, clients, token }: Exchange): Promise<
   if (request.method !== 'POST') {
     const client = clients.of(request)
     return client === undefined
-      ? refuse(response, 404, NO_SESSION)
+      ? refuse(response, ...noSession(request))
       : await client.transport.handleRequest(request, response)
   }
+  // Before anything is opened for it: a request that the transport refuses must not take the place of an idle client.
+  const form = formRefusalOf(request)
+  if (form !== undefined) return refuse(response, ...form)
   const body = await boundedBody(request, MOST_BODY_BYTES)
   if (body === undefined) return refuse(response, 413, `a request has at most ${MOST_BODY_BYTES} bytes`)
   const message = parse(body)
+  if (message === undefined) return refuse(response, 400, 'the body is not JSON', PARSE_ERROR)
   const client = isInitializeRequest(message) ? await clients.open() : clients.of(request)
-  if (client === undefined) return refuse(response, 404, NO_SESSION)
+  if (client === undefined) return refuse(response, ...noSession(request))
   if (client === 'busy') return refuse(response, 503, `${MOST_SESSIONS} clients are at work`)
   response.once('close', () => {
     if (!response.writableFinished) cancel(client, message)
@@ -101,7 +105,22 @@ async function handle({ request, response, clients, token }: Exchange): Promise<
   await client.transport.handleRequest(request, response, message)
 }
 
-const NO_SESSION = 'no such session: send an initialize request'
+/** 404 makes a client begin anew; without the header it has not begun (transports, "Session Management"). */
+const noSession = ({ headers }: IncomingMessage): readonly [number, string] =>
+  headers['mcp-session-id'] === undefined
+    ? [400, 'the header Mcp-Session-Id is missing: send an initialize request']
+    : [404, 'no such session: send an initialize request']
+
+/** As the transport asks of a POST. */
+function formRefusalOf({ headers }: IncomingMessage): readonly [number, string] | undefined {
+  const { accept = '', 'content-type': type = '' } = headers
+  if (!accept.includes('application/json') || !accept.includes('text/event-stream'))
+    return [406, 'the client must accept application/json and text/event-stream']
+  return type.includes('application/json') ? undefined : [415, 'the Content-Type must be application/json']
+}
+
+/** JSON-RPC 2.0, 5.1. */
+const PARSE_ERROR = -32_700
 
 /** Status and reason; undefined for a request that may be read. */
 function refusalOf(
@@ -118,7 +137,7 @@ function refusalOf(
   return undefined
 }
 
-function refuse(response: ServerResponse, status: number, message: string): void {
+function refuse(response: ServerResponse, status: number, message: string, code = -32_000): void {
   if (response.headersSent) {
     response.destroy()
     return
@@ -127,15 +146,15 @@ function refuse(response: ServerResponse, status: number, message: string): void
     'content-type': 'application/json',
     ...(status === 401 && { 'www-authenticate': 'Bearer' }),
   })
-  response.end(`${JSON.stringify({ jsonrpc: '2.0', error: { code: -32000, message }, id: null })}\n`)
+  response.end(`${JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null })}\n`)
 }
 
-/** What is no JSON is refused by the transport, as no message. */
+/** @returns undefined for what is no JSON */
 function parse(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'))
   } catch {
-    return null
+    return undefined
   }
 }
 

@@ -67,6 +67,8 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp --http', () => {
       [403, { origin: 'https://attacker.example' }],
       [403, { origin: 'null' }],
       [404, {}, INITIALIZE, '/'],
+      [400, {}, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'],
+      [400, {}, '{'],
       [404, { 'mcp-session-id': 'x' }, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'],
       [413, {}, `"${'x'.repeat(5 << 20)}"`],
     ]
@@ -83,6 +85,12 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp --http', () => {
     expect((await other.call('run_command', { command: 'ls' })).data.stdout.text).toBe('')
     expect(await other.call('read_output', { id: data.output ?? '' })).toMatchObject({ isError: true })
     expect((await other.call('diff', {})).data.patch.text).toBe('')
+    // A request that is refused takes the place of nobody.
+    for (let more = 0; more < 20; more += 1) {
+      expect(await post(server, { accept: 'text/html' })).toBe(406)
+      expect(await post(server, { 'content-type': 'text/plain' })).toBe(415)
+    }
+    expect((await one.call('diff', {})).data).toBeDefined()
     for (let more = 0; more < 20; more += 1) expect(await post(server, {})).toBe(200)
     await expect(one.call('diff', {})).rejects.toThrow('no such session')
   })
