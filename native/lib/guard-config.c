@@ -112,24 +112,29 @@ static int add_lead(struct config *config, const char *from, const char *text, e
   return guard_add_lead(config->guard, &(struct guard_lead){from, text, end, config->base});
 }
 
-#define BETWEEN_WORDS " \t\n\r\"'`;|&()<>$={}"
+#define BETWEEN_WORDS " \t\n\r\"'`;|&()<>${}"
+
+/* `--option=VALUE` or `NAME=VALUE`: the value may be a file. */
+static const char *value_of(const char *word) {
+  const char *sign = strchr(word, '=');
+  return sign && sign < word + strcspn(word, "/") ? sign + 1 : NULL;
+}
 
 /*
- * Each word of the line may be a file of the zone: "./x", "sh tools/x.sh", "VAR=1 x --option=y". The first that is a path is watched where
- * it is missing; the shell looks for all others on PATH, or hands them on.
+ * Each word of the line may be a file of the zone: "./x", "sh tools/x.sh", "NAME=1 x --option=y". The program itself is watched where it
+ * is missing, unless the shell looks for it on PATH; the other words may name what the program makes.
  */
 static int add_words(struct config *config, const char *line) {
   char word[PATH_MAX];
-  int is_first = 1;
+  int is_program = 1;
   for (const char *at = line + strspn(line, BETWEEN_WORDS); *at; at += strspn(at, BETWEEN_WORDS)) {
     size_t length = strcspn(at, BETWEEN_WORDS);
-    if (length < sizeof word && at[0] != '-' && at[0] != '%') {
-      snprintf(word, sizeof word, "%.*s", (int)length, at);
-      int is_path = strchr(word, '/') != NULL;
-      if (add_lead(config, config->base, word, is_path && is_first ? LEAD_PATH : LEAD_WORD) < 0) return -1;
-      if (is_path) is_first = 0;
-    }
+    snprintf(word, sizeof word, "%.*s", (int)length, at);
     at += length;
+    if (length >= sizeof word) continue; /* no path */
+    const char *value = value_of(word), *path = value ? value : word;
+    if (path[0] && path[0] != '-' && path[0] != '%' && add_lead(config, config->base, path, is_program && !value && strchr(path, '/') ? LEAD_PATH : LEAD_WORD) < 0) return -1;
+    if (!value) is_program = 0;
   }
   return 0;
 }
