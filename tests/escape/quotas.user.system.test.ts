@@ -41,6 +41,7 @@ print(json.dumps({
     'affinity': answer(lambda: os.sched_setaffinity(0, os.sched_getaffinity(0))),
     'lease': answer(lambda: fcntl.fcntl(read_only, fcntl.F_SETLEASE, fcntl.F_RDLCK)),
     'notify': answer(lambda: fcntl.fcntl(os.open('/etc', os.O_RDONLY), fcntl.F_NOTIFY, fcntl.DN_MODIFY)),
+    'low port': answer(lambda: socket.socket().bind(('127.0.0.1', 80))),
     'uevents': answer(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 15)),
     'generic': answer(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)),
     'aio': answer(lambda: check(libc.syscall({'x86_64': 206, 'aarch64': 0}[os.uname().machine], 1, ctypes.byref(ctypes.c_ulong(0))))),
@@ -90,6 +91,8 @@ describeWith('userns', 'a command', () => {
       expect(took).toMatchObject({
         ...{ signals: [1024, 'EAGAIN'], queues: [2, 'EMFILE'], lease: 'EPERM', notify: 'EPERM' },
         ...{ uevents: 'EPROTONOSUPPORT', generic: 'EPROTONOSUPPORT', aio: 'ENOSYS' },
+        // Its own network: nothing of the caller's.
+        'low port': engine === 'unshare' ? '' : 'EACCES',
       })
       const next = await hog([...becoming(caller), ...script(10)])
       expect(next.took).toMatchObject({ inotify: [10, ''], signals: [100, ''], queues: [expect.any(Number), 'EMFILE'] })
