@@ -10,6 +10,7 @@ import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { SandboxError } from '../error.ts'
+import { ConnectionPlaces, HEAD_MS, LOOK_MS } from '../os/connection-places.ts'
 import { boundedBody } from '../os/request-body.ts'
 import type { Runner } from './runner.ts'
 import { isInitializeRequest, StreamableHTTPServerTransport } from './sdk.ts'
@@ -22,7 +23,8 @@ const HOST = '127.0.0.1'
 
 /** Where there are more, the one that was idle for the longest time makes room. */
 const MOST_SESSIONS = 16
-const MOST_CONNECTIONS = 128
+/** A connection without the token has its 401 and no more. */
+const PLACES = { silent: 64, unproven: 64, proven: 128 }
 const MOST_BODY_BYTES = 4 << 20
 /** Milliseconds in which a whole request has to arrive. */
 const REQUEST_MS = 30_000
@@ -44,10 +46,15 @@ export interface HttpOptions {
 export async function serveHttp(runner: Runner, options: HttpOptions): Promise<readonly string[]> {
   const { port, token, signal, onListening } = options
   const clients = new Clients(runner)
-  const server = createServer({ requestTimeout: REQUEST_MS }, (request, response) => {
+  const times = { requestTimeout: REQUEST_MS, headersTimeout: HEAD_MS, connectionsCheckingInterval: LOOK_MS }
+  const server = createServer(times, (request, response) => {
+    if (!places.hasPlace(request.socket, isBearer(request.headers.authorization, token))) {
+      response.setHeader('connection', 'close')
+      return refuse(response, 503, 'too many connections')
+    }
     handle({ request, response, clients, token }).catch(() => refuse(response, 500, 'this is a defect of llm-do'))
   })
-  server.maxConnections = MOST_CONNECTIONS
+  const places = new ConnectionPlaces(server, PLACES)
   await listen(server, port)
   await onListening(`http://${HOST}:${portOf(server)}${PATH}`)
   await new Promise((resolve) => {

@@ -39,6 +39,7 @@ export async function testServer(
     readonly keptTasks?: number
     readonly keptWorkers?: number
     readonly mostReading?: number
+    readonly places?: { readonly silent: number; readonly unproven: number; readonly proven: number }
     readonly clock?: { ms: number }
   } = {},
 ): Promise<TestServer> {

@@ -1,7 +1,9 @@
 /** The protocol of agents, step by step against a real server on 127.0.0.1, and what clients may not do. */
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import sqlite from 'node-sqlite3-wasm'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -373,6 +375,23 @@ describe('a body is not read', () => {
     await expect.poll(async () => (await server.call('POST', '/api/tasks', body)).status).toBe(503)
     expect((await server.register('one')).status).toBe(200)
   })
+})
+
+test('connections that say nothing, or show no token, keep no agent out that does', async () => {
+  const secret = 's'
+  const server = await testServer({ secret, places: { silent: 4, unproven: 2, proven: 2 } })
+  const { port } = new URL(server.url)
+  const silent = Array.from({ length: 8 }, () => connect(Number(port), '127.0.0.1').on('error', () => undefined))
+  onTestFinished(() => {
+    for (const socket of silent) socket.destroy()
+  })
+  // The oldest make room.
+  await Promise.all(silent.slice(0, 4).map((socket) => socket.closed || once(socket.resume(), 'close')))
+  const watchers = [await fetch(`${server.url}/api/events`), await fetch(`${server.url}/api/events`)]
+  expect((await fetch(`${server.url}/api/events`)).status).toBe(503)
+  const token = { authorization: `Bearer ${tokenFor('one', secret)}` }
+  expect((await server.register('one', token)).status).toBe(200)
+  for (const { body } of watchers) await body?.cancel()
 })
 
 test('many values are few in a text, whatever it quotes', async () => {

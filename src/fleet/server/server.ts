@@ -14,6 +14,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { SandboxError } from '../../error.ts'
+import { ConnectionPlaces, HEAD_MS, LOOK_MS, type PlaceBounds } from '../../os/connection-places.ts'
 import { holderOf, lockOf, tryLock } from '../../os/file-lock.ts'
 import { makeDirectories } from '../../os/make-directories.ts'
 import { randomHex } from '../../os/random-id.ts'
@@ -51,8 +52,8 @@ const SWEEP_MS = 1_000
 const STALL_MS = 5 * SWEEP_MS
 /** Characters of the name of a worker: wire.ts. */
 const LONGEST_NAME = 256
-/** Nobody waits at more doors of one machine than that. */
-const MOST_CONNECTIONS = 2_000
+/** Without a secret nobody can show a token, so all agents are among the unproven. */
+const PLACES: PlaceBounds = { silent: 500, unproven: 2_000, proven: 2_000 }
 
 /** The end-of-archive record alone: an archive without files (APPNOTE.TXT 4.3.16). */
 const EMPTY_ZIP = Buffer.from(`504b0506${'00'.repeat(18)}`, 'hex')
@@ -70,6 +71,8 @@ export interface FleetServerOptions {
   readonly keptWorkers?: number
   /** Bytes of bodies that are read at one time, of agents and of people each; default MOST_READING. */
   readonly mostReading?: number
+  /** Connections; default PLACES. */
+  readonly places?: PlaceBounds
   readonly now?: () => number
 }
 
@@ -144,6 +147,7 @@ class Fleet {
   readonly #bodies: Bodies
   readonly #waiters = new Set<Waiter>()
   readonly #server: Server
+  readonly #places: ConnectionPlaces
   readonly #sweeper: NodeJS.Timeout
   #sweptMs: number
   /** Since when agents are heard without a gap. */
@@ -180,8 +184,9 @@ class Fleet {
     this.#keptTasks = keptTasks
     this.#keptWorkers = keptWorkers
     this.#store = new Store(join(directory, 'fleet.db'))
-    this.#server = createServer((request, response) => void this.#answer(request, response))
-    this.#server.maxConnections = MOST_CONNECTIONS
+    const times = { headersTimeout: HEAD_MS, connectionsCheckingInterval: LOOK_MS }
+    this.#server = createServer(times, (request, response) => void this.#answer(request, response))
+    this.#places = new ConnectionPlaces(this.#server, options.places ?? PLACES)
     this.#sweptMs = now()
     this.#listeningSinceMs = now()
     this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS)
@@ -208,6 +213,10 @@ class Fleet {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.setHeader('x-content-type-options', 'nosniff')
     try {
+      if (!this.#places.hasPlace(request.socket, this.#showsToken(request))) {
+        response.setHeader('connection', 'close')
+        throw new Refusal(503, 'too many connections without a token')
+      }
       refuseForeignPages(request)
       const url = new URL(request.url ?? '/', 'http://127.0.0.1')
       await this.#handlerOf(request.method ?? '', url.pathname)(request, response, url)
@@ -464,6 +473,14 @@ class Fleet {
     if (this.#secret !== undefined && this.#bearer(request, this.#secret) !== worker)
       throw new Refusal(403, 'the token is another worker’s')
     return worker
+  }
+
+  #showsToken(request: IncomingMessage): boolean {
+    try {
+      return this.#secret !== undefined && this.#bearer(request, this.#secret) !== ''
+    } catch {
+      return false // Its answer says why.
+    }
   }
 
   /** The worker whose token a request has. @throws Refusal 401 */
