@@ -87,6 +87,7 @@ async function serveQueue(agent: Agent, state: AgentState): Promise<void> {
     slots,
     log,
     lockMs: agent.leaseMs,
+    end,
   })
   log(`${workerId} serves the queue ${source.queue} of ${server.host} with ${slots} slots${weakness(isolation)}`)
   try {

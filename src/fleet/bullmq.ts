@@ -12,6 +12,7 @@ import { z } from 'zod'
 import { NEEDS } from '../policy/values.ts'
 import { neutralise } from '../report/text.ts'
 import type { FinishedTask, Task, TaskOutput, TaskReport, TaskSource } from './port.ts'
+import { later } from './retry.ts'
 import { commandLines } from './task.ts'
 
 export interface QueueSourceOptions {
@@ -24,7 +25,12 @@ export interface QueueSourceOptions {
   readonly log: (line: string) => void
   /** Milliseconds that a lock lasts without being renewed. */
   readonly lockMs: number
+  /** Aborted: after a moment nothing waits for Redis any more. */
+  readonly end: AbortSignal
 }
+
+/** Milliseconds for the last words to Redis. */
+const GOODBYE_MS = 3_000
 
 export const STANDARD_QUEUE = 'llm-do'
 /** A job whose machine died is begun again so often, then it fails: three machines that die of it are enough. */
@@ -79,8 +85,11 @@ export class QueueSource implements TaskSource {
   readonly #takers: ((task: Task | undefined) => void)[] = []
   readonly #lost = new Set<string>()
   #isDraining = false
+  /** Resolves when nothing is waited for any more: BullMQ waits for a connection without end. */
+  readonly #over: Promise<void>
 
-  constructor({ server, password, name, slots, log, lockMs }: QueueSourceOptions) {
+  constructor({ server, password, name, slots, log, lockMs, end }: QueueSourceOptions) {
+    this.#over = aborted(later(end, GOODBYE_MS).signal)
     const url = new URL(server)
     this.queue = url.searchParams.get('queue') || STANDARD_QUEUE
     url.search = ''
@@ -136,7 +145,7 @@ export class QueueSource implements TaskSource {
     if (handed === undefined) return
     this.#handed.delete(task)
     if (report.status === 'refused') {
-      if (report.cause === 'shutdown') return await handed.giveBack()
+      if (report.cause === 'shutdown') return await this.#unlessOver(handed.giveBack())
       const message = `${report.code === undefined ? '' : `${report.code}: `}${report.message}`
       handed.fail(report.elsewhere ? new Error(message) : new UnrecoverableError(message))
     } else if (report.reason === 'cancelled') handed.fail(new UnrecoverableError('cancelled'))
@@ -145,10 +154,15 @@ export class QueueSource implements TaskSource {
     else handed.end(resultOf(report))
   }
 
-  /** Waits until all reports are in Redis. */
+  /** Waits until all reports are in Redis, or `end` was aborted a moment ago. */
   async close(): Promise<void> {
-    await this.#drain()
-    await this.#worker.close()
+    await this.#unlessOver(this.#drain().then(() => this.#worker.close()))
+  }
+
+  /** What was not delivered, another agent begins again when the lock has run out. */
+  async #unlessOver(work: Promise<void>): Promise<void> {
+    work.catch(() => undefined)
+    await Promise.race([work, this.#over])
   }
 
   /** Nothing more is fetched; what nobody has taken yet goes back. */
@@ -186,6 +200,12 @@ export class QueueSource implements TaskSource {
     })
   }
 }
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
 
 /** Lines of JSON, `{id, queue, value}`, in the order of their identifiers. */
 async function childrenOf(job: Job): Promise<string> {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { programFor } from '../support/cli.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
-import { jobOf, openQueue } from './redis.ts'
+import { agentOfKilledRedis, jobOf, openQueue } from './redis.ts'
 
 describeWith(['redis', 'userns'], 'an agent of a queue', () => {
   test('takes a job from an agent that died and gives it to another one, which ends it', async () => {
@@ -20,6 +20,12 @@ describeWith(['redis', 'userns'], 'an agent of a queue', () => {
     expect(await stalled).toMatchObject({ jobId: job.id })
     expect(await job.waitUntilFinished(events)).toMatchObject({ exitCode: 0, stdout: 'begun\nended\n' })
     expect(await jobOf(queue, job.id)).toMatchObject({ attemptsStarted: 2, stalledCounter: 1 })
+  })
+
+  test('ends after its grace, also while Redis is away', async () => {
+    const { child } = await agentOfKilledRedis('--grace', '100ms')
+    child.kill('SIGTERM')
+    expect((await child).exitCode).toBe(1)
   })
 
   test('refuses a password on its command line', () => {

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { delimiter, join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { FlowProducer, type Job, Queue, QueueEvents } from 'bullmq'
 import { execa } from 'execa'
 import { expect, onTestFinished } from 'vitest'
@@ -20,16 +21,17 @@ function ending(child: { readonly kill: (signal: 'SIGKILL') => boolean } & Promi
   })
 }
 
-async function startRedis(): Promise<number> {
+async function startRedis() {
   const port = await freePort()
   const words = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', await temporaryDirectory(), '--save', '']
   const directories = [...(process.env.PATH ?? '').split(delimiter), '/usr/bin']
   const file = directories.map((one) => join(one, 'redis-check-rdb')).find((one) => existsSync(one)) ?? ''
   // Debian's redis-server is this program, which looks at its name.
   const named = ['bash', '-c', 'exec -a redis-server "$0" "$@"', file, ...words]
-  ending(execa(TIED[0], [...TIED.slice(1), ...named], { reject: false, stdio: 'ignore' }))
+  const child = execa(TIED[0], [...TIED.slice(1), ...named], { reject: false, stdio: 'ignore' })
+  ending(child)
   await expect.poll(() => answers(port), PATIENCE).toBe(true)
-  return port
+  return { port, child }
 }
 
 const answers = (port: number): Promise<boolean> =>
@@ -40,7 +42,8 @@ const answers = (port: number): Promise<boolean> =>
   })
 
 export async function openQueue() {
-  const connection = { host: '127.0.0.1', port: await startRedis(), maxRetriesPerRequest: null }
+  const redis = await startRedis()
+  const connection = { host: '127.0.0.1', port: redis.port, maxRetriesPerRequest: null }
   const queue = new Queue(NAME, { connection })
   const events = new QueueEvents(NAME, { connection })
   const flows = new FlowProducer({ connection })
@@ -61,6 +64,26 @@ export async function openQueue() {
     return { child }
   }
   return { queue, events, flows, startAgent }
+}
+
+/** An agent whose Redis has been killed. */
+export async function agentOfKilledRedis(...words: readonly string[]) {
+  const { port, child: redis } = await startRedis()
+  const home = await temporaryDirectory()
+  const url = `redis://127.0.0.1:${port}?queue=${NAME}`
+  const [file = '', ...argv] = cliWords(['agent', '--queue', url, ...words], { program: 'llm-do', through: TIED })
+  const env = { PATH: process.env.PATH, HOME: home, XDG_STATE_HOME: home }
+  const options = { cwd: home, env, extendEnv: false, reject: false, stdin: 'ignore', stdout: 'ignore' } as const
+  const child = execa(file, argv, { ...options, buffer: false })
+  ending(child)
+  const lines = createInterface({ input: child.stderr })
+  const said = (text: string): Promise<void> =>
+    new Promise((resolve) => lines.on('line', (line) => line.includes(text) && resolve()))
+  await said('serves the queue')
+  const isLost = said('the queue: ')
+  redis.kill('SIGKILL')
+  await isLost
+  return { child }
 }
 
 export async function jobOf(queue: Queue, id: string | undefined): Promise<Job> {

@@ -21,6 +21,8 @@ const STANDARD_PROFILE = 'task'
 const STANDARD_POLL = '5s'
 const STANDARD_GRACE = '30s'
 const STANDARD_LEASE = '30s'
+/** Milliseconds for everything that is to be said at the end: more than a task takes to end and its source to be told. */
+const LAST_MS = 10_000
 
 const text = (flags: GivenOptions, name: string): string | undefined => {
   const value = flags[name]
@@ -62,14 +64,20 @@ async function serve(flags: GivenOptions, call: Call, { demo }: { readonly demo?
   const log = (line: string): void => void writeStderr([`llm-do agent: ${line}`])
   const graceMs = durationOf(flags, 'grace', STANDARD_GRACE)
   const [drain, end] = [new AbortController(), new AbortController()]
+  const endNow = (): void => {
+    if (end.signal.aborted) return
+    end.abort('SIGTERM')
+    // Whatever a connection, a source or a library still waits for. Nothing of a task outlives this process.
+    setTimeout(() => process.exit(FOUND_PROBLEMS), LAST_MS).unref()
+  }
   const stop = (signal: NodeJS.Signals): void => {
     if (drain.signal.aborted) {
-      end.abort('SIGTERM')
+      endNow()
       return
     }
     log(`${signal}: no more tasks; those that run have ${graceMs / 1000} s`)
     drain.abort()
-    setTimeout(() => end.abort('SIGTERM'), graceMs).unref()
+    setTimeout(endNow, graceMs).unref()
   }
   for (const signal of STOP_SIGNALS) process.on(signal, stop)
   try {
