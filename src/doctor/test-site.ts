@@ -39,6 +39,8 @@ export interface TestSiteInputs {
 
 /** From the end of a run until nothing of it may be left: INVARIANTS' half second, and more for a loaded machine. */
 const LOOK_MS = 3_000
+/** Milliseconds between the first two looks. */
+const FIRST_PAUSE_MS = 25
 
 /** @throws SandboxError HELPER_MISSING without the probe */
 export async function prepareTestSite({ engine, landlockAbi }: TestSiteInputs): Promise<PreparedTestSite> {
@@ -134,10 +136,11 @@ async function observeSite(site: TestSite, { connections }: { connections: numbe
 }
 
 async function lastingProcesses(base: string): Promise<readonly string[]> {
-  for (let left = LOOK_MS; ; left -= 50) {
+  // Each look reads what all processes of the machine were started with, so it is taken less and less often.
+  for (let left = LOOK_MS, pause = FIRST_PAUSE_MS; ; left -= pause, pause *= 2) {
     const found = await processesOf(base)
     if (found.length === 0 || left <= 0) return found
-    await sleep(50)
+    await sleep(pause)
   }
 }
 
