@@ -3,7 +3,7 @@
  * same program lies outside and is started.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -35,12 +35,16 @@ function plant(directory: string, name: string): string {
   return file
 }
 
-/** @param entries come before the PATH of the test. @returns whether a planted program was started */
-async function isStarted(words: readonly string[], entries: readonly string[]): Promise<boolean> {
+/** @param entries come before the rest of PATH. @returns whether a planted program was started */
+async function isStarted(
+  words: readonly string[],
+  entries: readonly string[],
+  rest = process.env['PATH'],
+): Promise<boolean> {
   rmSync(mark(), { force: true })
   await execa(join(built.package?.root ?? '', 'bin/llm-do'), words, {
     cwd: site.work,
-    env: { PATH: [...entries, process.env['PATH']].join(':'), HOME: site.home, ENABLE_DOCKER: 'true' },
+    env: { PATH: [...entries, rest].join(':'), HOME: site.home, ENABLE_DOCKER: 'true' },
     extendEnv: false,
     reject: false,
     stdin: 'ignore',
@@ -92,7 +96,6 @@ const ASKING: readonly (readonly [string, string, readonly string[]])[] = [
   ['docker', '`images`', ['images']],
   ['docker', '`prune`', ['prune']],
   ['wasmtime', 'a run by it', ['exec', '--runtime', 'wasmtime', '--', './x.wasm']],
-  ...['bwrap', 'docker', 'wasmtime'].map((program) => [program, '`doctor`', ['doctor']] as const),
 ]
 
 describeWith('userns', 'a program that the runner starts', () => {
@@ -104,6 +107,15 @@ describeWith('userns', 'a program that the runner starts', () => {
       expect(await isStarted(words, [join(inBin(program), '..')])).toBe(false)
     },
   )
+
+  test('is started for `doctor` from an entry outside, and not from one below the directory', async () => {
+    const programs = ['bwrap', 'docker', 'wasmtime']
+    const outside = programs.map((program) => plant(site.outside, program))
+    expect(await isStarted(['doctor'], [site.outside])).toBe(true)
+    expect(readFileSync(mark(), 'utf8').split('\n')).toEqual(expect.arrayContaining(outside))
+    for (const program of programs) inBin(program)
+    expect(await isStarted(['doctor'], [join(site.work, 'bin')])).toBe(false)
+  })
 
   test.each(WORKSPACE)('is not started by %s', async (_, lead) => {
     expect(await isStarted(['exec', '--engine', 'bwrap', '--', 'true'], [lead('bwrap')])).toBe(false)
@@ -122,6 +134,10 @@ describeWith('userns', 'a program that the runner starts', () => {
 const WAYS = ['the client', 'the script of an install without scripts'] as const
 
 describe.each(WAYS)('node, by %s', (way) => {
+  // The client needs no other program, and the real node is not started after the planted ones.
+  const rest = way === WAYS[0] ? '/nonexistent' : process.env['PATH']
+  const isTaken = (words: readonly string[], entries: readonly string[]) => isStarted(words, entries, rest)
+
   beforeAll(() => {
     const { root = '', recordNode } = built.package ?? {}
     if (way !== WAYS[0]) execFileSync(process.execPath, [join(root, 'scripts/commands.mjs')])
@@ -130,11 +146,11 @@ describe.each(WAYS)('node, by %s', (way) => {
 
   test('is started from an entry outside: the control', async () => {
     plant(site.outside, 'node')
-    expect(await isStarted(['profiles'], [site.outside])).toBe(true)
+    expect(await isTaken(['profiles'], [site.outside])).toBe(true)
   })
 
   test.each(WORKSPACE)('is not started by %s', async (_, lead) => {
-    expect(await isStarted(['profiles'], [lead('node')])).toBe(false)
+    expect(await isTaken(['profiles'], [lead('node')])).toBe(false)
   })
 
   test.each([
@@ -144,8 +160,8 @@ describe.each(WAYS)('node, by %s', (way) => {
     [(zone: string) => ['exec', '--workdir', zone, '--plan', 'true']],
   ])('is not started from a directory that the words name', async (words) => {
     const entry = [join(plant(join(site.zone, 'bin'), 'node'), '..')]
-    expect(await isStarted(words(site.zone), entry)).toBe(false)
-    expect(await isStarted(['exec', '--plan', '--', 'true'], entry)).toBe(true)
+    expect(await isTaken(words(site.zone), entry)).toBe(false)
+    expect(await isTaken(['exec', '--plan', '--', 'true'], entry)).toBe(true)
   })
 
   test.each([
@@ -153,20 +169,20 @@ describe.each(WAYS)('node, by %s', (way) => {
     ['others', 0o757],
   ])('is not started when %s can write to it', async (_, mode) => {
     chmodSync(plant(site.outside, 'node'), mode)
-    expect(await isStarted(['profiles'], [site.outside])).toBe(false)
+    expect(await isTaken(['profiles'], [site.outside])).toBe(false)
   })
 
   testWith('root', 'is not started when it is of another user', async () => {
     execFileSync('chown', ['12345', plant(site.outside, 'node')])
-    expect(await isStarted(['profiles'], [site.outside])).toBe(false)
+    expect(await isTaken(['profiles'], [site.outside])).toBe(false)
   })
 
   test('on record is started whatever PATH says, unless another user can write to it', async () => {
     const own = plant(site.home, 'node')
     built.package?.recordNode(own)
-    expect(await isStarted(['profiles'], [site.outside])).toBe(true)
+    expect(await isTaken(['profiles'], [site.outside])).toBe(true)
     chmodSync(own, 0o777)
-    expect(await isStarted(['profiles'], [site.outside])).toBe(false)
+    expect(await isTaken(['profiles'], [site.outside])).toBe(false)
     built.package?.recordNode(undefined)
   })
 })
