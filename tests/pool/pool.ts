@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs'
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { execa } from 'execa'
 import { onTestFinished } from 'vitest'
 import { type CliOptions, type CliResult, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { currentUser, PLAIN_ID, type User } from '../support/users.ts'
+import { becoming, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
 
 export interface Keeper {
   readonly name: string
@@ -84,8 +85,7 @@ export async function startPool({
   if (started.status !== 0) throw new Error(`pool start: ${started.stderr}`)
   const keeper = (await keepers(call)).find(({ directory }) => directory === workdir)
   if (keeper === undefined) throw new Error('the pool that was started is not in the list')
-  const pools = as === 'root' ? '/run/llm-do/pool' : join(runtime, 'llm-do/pool')
-  const directory = join(pools, keeper.name)
+  const directory = join(poolsOf(call), keeper.name)
   const names = async () => (await readdir(directory).catch(() => [])).filter((name) => name.startsWith('r'))
   const pool: TestPool = {
     keeper,
@@ -128,10 +128,16 @@ export async function stopKeeper(pid: number): Promise<void> {
   await until(async () => (isAlive(pid) ? undefined : true), 'the end of the keeper')
 }
 
+/** As `llm-do pool status` asks for them, without the start of a node. */
 export async function keepers(call: CliOptions): Promise<readonly Keeper[]> {
-  const { stdout } = await runCli(['pool', 'status', '--json'], { ...call, program: 'llm-do' })
-  return JSON.parse(stdout.toString()) as Keeper[]
+  const { as = currentUser() } = call
+  const [file = '', ...words] = [...becoming(as), join(checkoutFor(as), 'bin/pool'), 'status', poolsOf(call)]
+  const { stdout } = await execa(file, words)
+  return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Keeper]))
 }
+
+const poolsOf = ({ as = currentUser(), env }: CliOptions): string =>
+  as === 'root' ? '/run/llm-do/pool' : join(env?.['XDG_RUNTIME_DIR'] ?? '', 'llm-do/pool')
 
 /** The ids that the tests may be. */
 export const ids = (user: User): number => (user === 'root' ? 0 : PLAIN_ID)
