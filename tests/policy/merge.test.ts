@@ -44,10 +44,7 @@ describe('a word replaces the one below it', () => {
 
 describe('the network', () => {
   test.each<[unknown, string]>([
-    ['none', 'none'],
-    ['no', 'none'],
-    ['off', 'none'],
-    [false, 'none'],
+    ...['none', 'no', 'off', false].map((network): [unknown, string] => [network, 'none']),
     ['restricted', 'restricted'],
     ['host', 'host'],
     [true, 'host'],

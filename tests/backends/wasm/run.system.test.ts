@@ -130,17 +130,9 @@ describeWith('wasi', 'a WASI command', () => {
       plannedZone({ source: join(state.root, 'ro'), target: '/ro' }),
       plannedZone({ source: join(state.root, 'outside'), target: '/free', mode: 'rw' }),
     ]
-    const steps = [
-      ['write', '/free/a'],
-      ['append', '/free/a'],
-      ['rename', '/free/a', '/free/b'],
-      ['link', '/free/b', '/free/c'],
-      ['symlink', 'b', '/free/d'],
-      ['mkdir', '/free/.git'],
-      ['write', '/free/.git/config'],
-      ['unlink', '/free/b'],
-    ]
-    for (const step of steps) expect(await run(step, { zones })).toMatchObject({ exitCode: 0 })
+    const steps = `write /free/a, append /free/a, rename /free/a /free/b, link /free/b /free/c, symlink b /free/d, mkdir /free/.git,
+      write /free/.git/config, unlink /free/b`
+    for (const step of steps.split(/,\s+/)) expect(await run(step.split(' '), { zones })).toMatchObject({ exitCode: 0 })
     expect((await readdir(join(state.root, 'outside'))).sort()).toEqual(['.git', 'c', 'd', 'secret'])
   })
 })
