@@ -39,7 +39,7 @@ describe('a rule for requests', () => {
   })
 
   const rules = ['GET a.example/org/*', 'POST a.example/exact'].flatMap((text) => parseRequestRule(text) ?? [])
-  test.each([
+  test.each<readonly [string, string, boolean]>([
     ['GET', '/org/', true],
     ['GET', '/org/a/b?c=/../d', true],
     ['POST', '/exact', true],
@@ -55,7 +55,7 @@ describe('a rule for requests', () => {
     ['GET', '/org/%2E%2e/x', false],
     ['GET', '/org/.%2e/x', false],
     ...['..%3b', '..%09', '..%20', '%252e%252e', '%25252e.', '%c0%ae%c0%ae', '%u002e%u002e', '%ef%bc%8e%ef%bc%8e'].map(
-      (step) => ['GET', `/org/${step}/x`, false] as const,
+      (step): readonly [string, string, boolean] => ['GET', `/org/${step}/x`, false],
     ),
     ['GET', '/org/a%20b%2525', true],
     ['GET', '/org/..;a/x', false],
