@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { until } from '../pool/pool.ts'
 import { testWith } from '../support/needs.ts'
 import { becoming, checkoutFor, currentUser, uidOf } from '../support/users.ts'
-import { makePlace, type Place } from './place.ts'
+import { makePlace, type Place, runtimeOf } from './place.ts'
 
 const refusal = async (place: Place, ...words: readonly string[]) => {
   const { status, stderr } = await place.cli(...words)
@@ -53,8 +53,8 @@ describe(`as ${user}`, () => {
         id,
       ]
       const input = ['x', 'y', 'y/z'].map((path) => `0\0n\0${path}\0`).join('')
-      const apply = async () => (await execa(file, words, { input })).stdout
-      expect([await apply(), await apply()]).toEqual(['3', '0'])
+      const apply = async () => (await execa(file, words, { env: runtimeOf(place), input })).stdout
+      expect([await apply(), await apply()]).toEqual(['3\u00000\u0000', '0\u00000\u0000'])
       expect(readdirSync(place.project)).toEqual(['x', 'y'])
       // What applied nothing is not what an undo takes back.
       expect((await place.cli('undo', id)).status).toBe(0)
