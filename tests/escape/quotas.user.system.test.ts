@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { cliWords, environmentOf, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { becoming, callers, PLAIN_ID, type User } from '../support/users.ts'
+import { becoming, callers, currentUser, PLAIN_ID, type User } from '../support/users.ts'
 
 /** Takes what it gets, prints what that was, and keeps it until its stdin ends. */
 const HOG = `
@@ -117,13 +117,13 @@ describeWith('userns', 'a command', () => {
     })
   })
 
-  describe.runIf(callers().includes('plain') && callers().includes('root'))('of root with the HOME of a user', () => {
+  describe.runIf(currentUser() === 'root')('of root with the HOME of a user', () => {
     test('does not obey the profile of that user', async () => {
       const home = await temporaryDirectory({ mode: 0o755 })
       const profiles = join(home, '.config/llm-do/profiles')
       mkdirSync(profiles, { recursive: true })
       const file = join(profiles, 'default.yaml')
-      writeFileSync(file, 'extends: default\nsandbox: { files: { zones: [{ source: /root, mode: rw }] } }\n')
+      writeFileSync(file, 'sandbox: { extends: default, files: { zones: [{ source: /root, mode: rw }] } }\n')
       chownSync(file, PLAIN_ID, PLAIN_ID)
       const run = await execa(cliWords(['--', 'true'])[0] ?? '', ['--', 'true'], {
         cwd: '/',
