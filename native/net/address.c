@@ -80,6 +80,7 @@ static const struct {
     {0x64400000, 10}, /* carriers' NAT */
     {0x7f000000, 8},  /* loopback */
     {0xa9fe0000, 16}, /* link-local, and the metadata services of clouds */
+    {0xa83f8110, 32}, /* 168.63.129.16: Azure's host, with its metadata */
     {0xac100000, 12}, /* private */
     {0xc0000000, 24}, /* protocol assignments */
     {0xc0000200, 24}, /* documentation */
@@ -99,6 +100,11 @@ static int is_public_v4(uint32_t address) {
 
 static int starts_with(const struct address *address, const unsigned char *bytes, size_t size) { return memcmp(address->bytes, bytes, size) == 0; }
 
+/* RFC 5214, 6.1: behind any prefix, an interface that takes packets to an IPv4 address of its site. */
+static int is_isatap(const unsigned char *interface) {
+  return (interface[0] & 0xfc) == 0 && interface[1] == 0 && interface[2] == 0x5e && interface[3] == 0xfe;
+}
+
 int address_is_public(const struct address *address) {
   static const unsigned char nat64[12] = {0x00, 0x64, 0xff, 0x9b}, documentation[4] = {0x20, 0x01, 0x0d, 0xb8};
   const unsigned char *bytes = address->bytes;
@@ -106,6 +112,7 @@ int address_is_public(const struct address *address) {
   if (address_is_v4(address)) return is_public_v4(address_v4(address));
   if (address_embedded(address, &v4) && !is_public_v4(address_v4(&v4))) return 0;
   if (starts_with(address, nat64, sizeof nat64)) return address_embedded(address, &v4);
+  if (is_isatap(bytes + 8)) return 0;
   if ((bytes[0] & 0xe0) != 0x20) return 0;                                        /* 2000::/3 is all that has been given out */
   if (bytes[0] == 0x20 && bytes[1] == 0x02) return address_embedded(address, &v4); /* 6to4 */
   if (bytes[0] == 0x20 && bytes[1] == 0x01 && (bytes[2] & 0xfe) == 0) return 0;   /* 2001::/23: Teredo, benchmarks, ORCHID */

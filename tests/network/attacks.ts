@@ -28,6 +28,9 @@ export const NOT_PUBLIC: Readonly<Record<string, { readonly address: string; rea
   'unspecified.private.test': { address: '::' },
   'sixtofour.private.test': { address: '2002:7f00:1::1', isReached: true },
   'teredo.private.test': { address: '2001::8' },
+  'azure.private.test': { address: '168.63.129.16' },
+  'isatap.private.test': { address: '2606:4700::5efe:7f00:1' },
+  'own.isatap.private.test': { address: '2606:4700::200:5efe:7f00:1' },
 }
 
 const leadsTo = (address: string, name: string, onHost?: 'ok'): Attack => ({
