@@ -179,7 +179,7 @@ static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c
 static int is_tag(const char *text, const unsigned char tag[MAC_BYTES]) {
   unsigned char difference = 0;
   if (strlen(text) != MAC_TEXT - 1) return 0;
-  for (int i = 0; i < MAC_BYTES; i++) difference |= (unsigned char)(tag[i] ^ (digit(text[2 * i]) << 4 | digit(text[2 * i + 1])));
+  for (int i = 0; i < MAC_BYTES; i++) difference |= (unsigned char)(tag[i] ^ (digit(text[2 * i]) * 16 + digit(text[2 * i + 1])));
   return strspn(text, "0123456789abcdef") == MAC_TEXT - 1 && difference == 0;
 }
 

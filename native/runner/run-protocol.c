@@ -178,7 +178,7 @@ static int is_acceptable(const struct warm *warm) {
 }
 
 static enum warm_event on_caller(struct warm *warm) {
-  warm->same_inherited = warm->header.size == sizeof warm->inherited && memcmp(warm->body, &warm->inherited, sizeof warm->inherited) == 0;
+  warm->same_inherited = warm->body && warm->header.size == sizeof warm->inherited && memcmp(warm->body, &warm->inherited, sizeof warm->inherited) == 0;
   return WARM_NOTHING;
 }
 

@@ -72,6 +72,7 @@ static void limit_processors(struct run *run) {
   errno = EINVAL;
   if (parse_number(entry.word[0], CPU_SETSIZE, &count) < 0 || count == 0) run_refuse(run, "launch: affinity", entry.word[0]);
   if (sched_getaffinity(0, sizeof all, &all) < 0) run_refuse(run, "launch: affinity", "");
+  if ((uint64_t)CPU_COUNT(&all) <= count) return; /* inside another sandbox, whose filter refuses the call */
   CPU_ZERO(&some);
   /* Starting at a place that differs from run to run spreads the load of many sandboxes. */
   for (int i = 0, cpu = getpid(); i < CPU_SETSIZE && count > 0; i++, cpu++)

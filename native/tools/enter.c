@@ -145,7 +145,7 @@ static int explain(const struct entered *entered) {
 
 /* Returns 0, or an exit status where what the command printed did not reach its file. */
 static int finish_files(struct stream_files *files) {
-  int status, error = 0, failed = 0;
+  int status = 0, error = 0, failed = 0;
   stream_files_stop(files);
   stream_files_finish(files);
   while (stream_files_are_busy(files)) {

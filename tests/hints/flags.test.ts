@@ -19,6 +19,8 @@ const OTHERS = new Set([
   ...['scope'],
   // docker run
   ...['security-opt', 'cgroupns'],
+  // git config
+  ...['file', 'list'],
   // clang, cargo, apt-get
   ...['target', 'reinstall', 'pull'],
 ])
@@ -29,7 +31,7 @@ interface Hint {
 }
 
 /** Properties and constants that hold what a person is told to do, to the line that ends them. */
-const HINT = /\b(?:hint|fix|\w*HINT|\w*FIX)\b(?::| =).*(?:\n(?!\s*(?:[}\]]|\w+:|$)).*)*/gm
+const HINT = /\b(?:hint|fix|(?:\w+_)?(?:HINT|FIX))\b(?::| =).*(?:\n(?!\s*(?:[}\]]|\w+:|$)).*)*/gm
 
 const hintsIn = (file: string): readonly Hint[] =>
   [...readFileSync(join(SRC, file), 'utf8').matchAll(HINT)].map(([text]) => ({ file, text }))

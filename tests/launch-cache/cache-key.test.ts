@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { readCommandLine } from '../../src/cli/exec-arguments.ts'
 import {
   areVariables,
   divisionOf,
@@ -8,7 +7,6 @@ import {
   keyWords,
 } from '../../src/launch-cache/cache-key.ts'
 import { fnv1a64 } from '../../src/os/checksum.ts'
-import { linesOfWords } from './lines-of-words.ts'
 
 function invocationOf(words: readonly string[]) {
   const division = divisionOf(words, true)
@@ -69,29 +67,6 @@ describe('a word that looks like a variable', () => {
     const invocation = invocationOf(words)
     expect(invocation !== undefined && areVariables(invocation, read)).toBe(is)
   })
-})
-
-/** What the full parser takes for options and command; undefined where it refuses the line. */
-function parsed(words: readonly string[]) {
-  try {
-    return readCommandLine(words, true)
-  } catch {
-    return undefined
-  }
-}
-
-test('where the client tells the command of a line, the full parser takes the same one, or refuses the line', () => {
-  const lines = linesOfWords()
-  const told = lines.flatMap((words) => {
-    const [division, whole] = [divisionOf(words, true), parsed(words)]
-    return division === undefined || whole === undefined || whole.command.length === 0
-      ? []
-      : [{ words, division, whole }]
-  })
-  expect(told.length).toBeGreaterThan(lines.length / 4)
-  expect(
-    told.map(({ words, division: { command, script, options } }) => [words, command, script, options.length]),
-  ).toEqual(told.map(({ words, whole: { command, script, optionsEnd } }) => [words, command, script, optionsEnd]))
 })
 
 describe('the key', () => {

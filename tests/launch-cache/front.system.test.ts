@@ -98,7 +98,7 @@ describeWith('bwrap', 'a known plan', () => {
     expect(await statusWithoutNode(['--', 'cat'])).toBe(99)
   })
 
-  test('covers what was made at a protected path since, without node, and refuses a link there', async () => {
+  test('covers what was made at a protected path since, without node, and leaves a link that leads out', async () => {
     const script = '{ echo changed > .envrc; } 2>&1 | grep -o "Read-only file system"; cat .envrc'
     const words = ['--rw', '.', '--', 'sh', '-c', script]
     await runIn(words)
@@ -107,9 +107,7 @@ describeWith('bwrap', 'a known plan', () => {
     expect(await runIn(words, withoutNode)).toMatchObject({ status: 0, stdout: printed })
     rmSync(inWork('.envrc'))
     symlinkSync('/etc/hostname', inWork('.envrc'))
-    const { status, stdout, stderr } = await runIn(words)
-    expect({ status, stdout: stdout.toString() }).toEqual({ status: 125, stdout: '' })
-    expect(stderr.toString()).toContain('.envrc must stay read-only but is a symbolic link')
+    expect(await runIn(words, withoutNode)).toMatchObject({ stdout: Buffer.from('Read-only file system\nsandbox\n') })
   })
 
   /** A place for plans: for root there is none to choose, so each case has words of its own. */
@@ -362,6 +360,7 @@ describeWith('bwrap', 'a plan under a worker', () => {
       under('--', 'env'),
       under('-c', 'echo a; echo b'),
       syntax('-c', 'echo a; uname'),
+      syntax('-c', 'echo a > /tmp/b'),
       syntax('-c', 'echo $(uname)'),
     ]
     expect(await statusesWithoutNode(left)).toEqual(left.map((words) => [words, 99]))
@@ -369,7 +368,7 @@ describeWith('bwrap', 'a plan under a worker', () => {
       under('--', 'sh', '-c', 'echo out; echo err >&2; exit 7'),
       under('-c', 'echo "a  b" \'c\''),
       under('--', 'no-such-program'),
-      syntax('-c', 'echo a | cat; echo b > /tmp/c\n\tcat /tmp/c'),
+      syntax('-c', 'echo a | cat; echo b\n\techo c'),
     ])
     expect(byClient).toEqual(byNode)
   })

@@ -14,11 +14,13 @@ const FORBIDDEN_SOCKETS = [
   '16,3,6', // NETLINK_XFRM
   '16,3,12', // NETLINK_NETFILTER
   '16,3,9', // NETLINK_AUDIT
+  '16,3,15', // NETLINK_KOBJECT_UEVENT
+  '16,3,16', // NETLINK_GENERIC
   '0x100000028',
   '0xffffffff00000011,3,3',
   '0x100000010,3,0x10000000c',
 ]
-const USUAL_SOCKETS = ['1,1,0', '2,1,0', '10,2,0', '16,3,0', '16,3,4', '16,3,15', '16,3,16']
+const USUAL_SOCKETS = ['1,1,0', '2,1,0', '10,2,0', '16,3,0', '16,3,4']
 
 /** CLONE_NEW* of linux/sched.h, one by one, then with upper bits. NEWTIME has no place in clone's flags. */
 const NAMESPACES = [

@@ -121,8 +121,16 @@ UNIT("looks ahead at the guards of a client hold as those at the plan of the san
   struct launchfile own = plan_of("me", "box", NULL), wanted = plan_of("me", NULL, path);
   struct looks_ahead made = {.wanted = looked_at(&wanted, 0)}, old = {.wanted = looked_at(&wanted, 3600 * 1000000000ull)};
   EXPECT(serves(&own, &wanted, &made) && serves(&own, &wanted, &old));
-  change(path);
-  EXPECT(serves(&own, &wanted, &made)); /* what was seen a moment ago is not looked at again */
+  /* What was seen a moment ago is not looked at again. On a busy machine a moment may pass between two lines: then once more. */
+  int is_trusted = 0;
+  for (int tries = 0; tries < 1000 && !is_trusted; tries++) {
+    EXPECT_NUMBER(chmod(path, 0600), 0);
+    wanted = plan_of("me", NULL, path);
+    made = (struct looks_ahead){.wanted = looked_at(&wanted, 0)};
+    change(path);
+    is_trusted = serves(&own, &wanted, &made);
+  }
+  EXPECT(is_trusted);
   EXPECT(!serves(&own, &wanted, &old));
   EXPECT(!serves(&own, &wanted, &NONE_AHEAD));
   struct looks_ahead failed = {.wanted = looked_at(&wanted, 0)};
