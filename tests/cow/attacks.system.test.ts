@@ -309,7 +309,9 @@ open('end', 'w').write('end')"`)
     for (const verb of ['undo', 'discard']) expect(await said(verb, id)).toContain('nothing proves')
     expect(existsSync(planted)).toBe(false)
     // Control: whoever insists gets what it says, on one mount.
-    const mounts = await Promise.all([layer, place.project].map((path) => execa('stat', ['--format=%m', path])))
+    const mounts = await Promise.all(
+      [layer, place.project].map((path) => execa('findmnt', ['--noheadings', '--output', 'TARGET', '--target', path])),
+    )
     const isOne = mounts[0]?.stdout === mounts[1]?.stdout
     expect([(await place.cli('undo', '--force', id)).status, existsSync(planted)]).toEqual([isOne ? 0 : 125, isOne])
     if (!isOne) rmSync(join(layer, 'apply.1'), { recursive: true })
