@@ -100,7 +100,7 @@ static int read_value(struct reading *reading) {
     }
     if (c == '\\') {
       c = next(reading);
-      if (c == '\n') continue; /* the line goes on */
+      if (c == '\n') continue; /* a continued line */
       if ((c = escaped(c)) < 0) return bad();
     }
     reading->value[length++] = (char)c;

@@ -1,6 +1,6 @@
 /*
- * What the configuration of a repository names: hooks, included files, and the programs that git starts. They are the host's to run, so
- * they are closed where they lie in a writable zone. The file is read as git reads it (lib/git-config.h), and git is not started.
+ * Paths in the configuration of a repository: hooks, included files, and programs that git starts. The host runs them later, so they are
+ * closed where they lie in a writable zone. The file is read as git reads it (lib/git-config.h), and git is not started.
  *
  * The condition of an `includeIf` is not asked: it may hold another day. Settings of the user and of the machine are read only where a
  * repository includes them.
@@ -160,7 +160,7 @@ static int on_value(void *data, const char *key, const char *value) {
 
 /* ---- files ---- */
 
-/* NULL with errno; a directory, or a FIFO, which would make us wait, is no configuration (EISDIR). The caller frees. */
+/* NULL with errno. Anything but a regular file is EISDIR: reading a FIFO would block. The caller frees. */
 static char *read_text(struct guard *guard, const char *path, size_t *size) {
   struct stat status;
   int fd = guard_open_file(guard, path);

@@ -1,5 +1,5 @@
 /*
- * What a protected name leads to: symbolic links, and paths in the configuration of a repository (lib/git-config.h).
+ * Follows protected names through symbolic links, and paths in the configuration of a repository (lib/git-config.h).
  *
  * Theory of operation. A path is followed as the kernel would, step by step from the root of the host. A step in a writable zone is one
  * that a command could exchange: a link there is covered, as a name that stays in its place, and the end of the way is closed like any
@@ -126,8 +126,9 @@ static int close_end(struct way *way) {
   struct stat status;
   const struct guard_zone *zone = zone_of(way->guard, way->at);
   if (!zone) return 0;
-  if (way->end == LEAD_LINK) return 0;
-  if (!guard_below(zone, way->at)[0]) return give_up(way, way->at, EBUSY); /* the zone itself cannot be closed */
+  int is_root = !guard_below(zone, way->at)[0];
+  if (way->end == LEAD_LINK || (way->end == LEAD_WORD && is_root)) return 0; /* "git add ." names no file */
+  if (is_root) return give_up(way, way->at, EBUSY);
   enum look look = look_at(zone->fd, guard_below(zone, way->at), at, &status);
   if (look != LOOK_FOUND) return give_up(way, way->at, look == LOOK_FAILED ? errno : ESTALE);
   if (way->end == LEAD_WORD && !S_ISREG(status.st_mode)) return 0;

@@ -76,7 +76,7 @@ struct guard_attempt {
   char path[256];  /* on the host */
   char aside[256]; /* its name now, "" = it could not be moved */
   int is_gone;     /* it had been removed before it could be: a look has proved that nothing is there */
-  int is_unseen;   /* nobody knows what is there, since it cannot be looked at after the run */
+  int is_unseen;   /* it cannot be looked at after the run, and may be there */
 };
 
 #define GUARD_ATTEMPTS_MAX 8

@@ -103,7 +103,7 @@ static int close_both(int one, int other, int done) {
   return done;
 }
 
-/* What attributes cannot be had of a file that is closed to its owner is no reason to keep its content from him. */
+/* The attributes of a file that is closed to its owner cannot be read. Its content is copied all the same. */
 static int keep_xattrs(const struct object *object, int to) {
   int old = object->host < 0 ? -1 : open_beneath(object->host, object->name, O_RDONLY | O_NONBLOCK);
   if (old < 0) return object->host < 0 || errno == ENOENT || errno == EACCES || errno == ELOOP ? 0 : -1;

@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-/* What is copied, as what. */
+/* A source, and the attributes that its copy gets. */
 struct object {
   int from;
   const char *name;

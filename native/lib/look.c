@@ -134,7 +134,7 @@ static enum look look_once(int zone, const char *path, char *at, struct stat *st
   return done < 0 ? LOOK_FAILED : S_ISLNK(status->st_mode) ? LOOK_LINK : LOOK_FOUND;
 }
 
-/* What a failure of a look means, once everything that could be unlocked is. */
+/* Classifies the error of a look for which everything possible has been unlocked. */
 static enum look meaning(int zone, const char *path, int error) {
   if (error == ENOENT || error == ENOTDIR) return LOOK_MISSING;
   if (error == EACCES && is_closed_way(zone, path)) return LOOK_CLOSED;

@@ -1,6 +1,6 @@
 /*
- * Signals that are the command's. A program of ours that stands between a caller and a command neither ends nor stops by one: it hands the
- * signal on. src/os/passed-signals.ts has those of them that Node has names for. SIGINT, SIGTERM and SIGQUIT end a run; the others
+ * Signals for the command. Programs between a caller and a command do not end or stop by them, but pass them on to the command.
+ * src/os/passed-signals.ts has those of them that Node has names for. SIGINT, SIGTERM and SIGQUIT end a run; the others
  * tell of a fault of the process itself or keep their meaning (job control, limits).
  */
 #pragma once

@@ -105,7 +105,7 @@ static void begin_with(struct blake *blake, const unsigned char key[SECRET_BYTES
   add(blake, block, sizeof block);
 }
 
-/* Of a purpose with the NUL that ends it, NULL = none, and the bytes. */
+/* The MAC covers the purpose with its NUL (nothing for NULL), then the bytes. */
 static void mac_for(const unsigned char key[SECRET_BYTES], const char *purpose, const void *bytes, size_t size, unsigned char tag[MAC_BYTES]) {
   struct blake blake;
   begin_with(&blake, key, 0x36);

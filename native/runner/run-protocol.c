@@ -185,7 +185,7 @@ static enum warm_event on_caller(struct warm *warm) {
 /* Most clients come with the very plan that the sandbox was built from, which has been read already. */
 static int is_own_plan(const struct warm *warm) {
   const struct launchfile *own = warm->own;
-  return own && warm->header.size == own->size && memcmp(warm->body, own->bytes, own->size) == 0;
+  return own && warm->body && warm->header.size == own->size && memcmp(warm->body, own->bytes, own->size) == 0;
 }
 
 static enum warm_event on_guards(struct warm *warm) {

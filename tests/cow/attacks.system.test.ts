@@ -274,7 +274,7 @@ describe(`as ${user}`, () => {
     'a tree that is deeper than any path and wider than any list is listed, applied and undone',
     async () => {
       const place = await makePlace(user)
-      const [depth, width] = [3000, 20_000]
+      const [depth, width] = [2200, 4000]
       const { cow } = await place.run(`python3 -c "
 import os
 os.mkdir('wide')

@@ -41,6 +41,8 @@ const CONFIG = `
 	clean = X=1 ./clean.sh %f
 [diff "x"]
 	textconv = bin/text
+[alias]
+	ac = !git add . && sh ./alias.sh
 [credential]
 	helper = !./helper.sh
 `
@@ -48,7 +50,7 @@ const CONFIG = `
 /** Of the zone, and what is named there. */
 const TARGETS = [
   ...['githooks/pre-commit', 'conf/npmrc', 'real/vscode/tasks.json'],
-  ...['tools/hooks/pre-commit', 'fsm.sh', 'tools/ssh.sh', 'clean.sh', 'bin/text', 'helper.sh'],
+  ...['tools/hooks/pre-commit', 'fsm.sh', 'tools/ssh.sh', 'clean.sh', 'bin/text', 'helper.sh', 'alias.sh'],
   ...['cfg/git', 'cfg/never', 'cfg/filter.sh'],
 ]
 

@@ -66,8 +66,9 @@ export function watchByHand(zones: readonly PlannedZone[], runId: string): () =>
     const names = missing.filter((path) => look(() => kindOf(path), 'missing') !== 'missing')
     const made = known.flatMap(({ source, names, before }) =>
       look(() => repositoriesIn(source, names), [])
-        .filter((path) => !before.has(path) && !isEmptyFile(join(source, path)))
-        .map((path) => join(source, path)),
+        .filter((path) => !before.has(path))
+        .map((path) => join(source, path))
+        .filter((path) => !look(() => isEmptyFile(path), true)),
     )
     const first = [...[...new Set([...names, ...made])].map((path) => setAside(path, runId)), ...unseen]
     if (first.length === 0) return undefined
@@ -130,8 +131,12 @@ function entriesOf(directory: string): readonly { readonly name: string; readonl
 
 /** It leads no version control system anywhere (native/lib/repository.h). */
 function isEmptyFile(path: string): boolean {
-  const seen = lstatSync(path, { throwIfNoEntry: false })
-  return seen?.isFile() === true && (seen.size === 0 || basename(path) !== GIT)
+  try {
+    const seen = lstatSync(path, { throwIfNoEntry: false })
+    return seen?.isFile() === true && (seen.size === 0 || basename(path) !== GIT)
+  } catch (error) {
+    throw new Unseen(path, error) // Its directory can be read and not searched.
+  }
 }
 
 function kindOf(path: string): 'missing' | 'directory' | 'link' | 'other' {
