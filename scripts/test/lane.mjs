@@ -21,9 +21,10 @@ const placeIn = (stack) =>
     .map((line) => /[^\s(]*tests\/[^\s)]*:\d+:\d+/.exec(line)?.[0])
     .find((place) => place !== undefined)
 
-const textOf = ({ message, stack = '' }) => {
+/** The difference is what a message loses that is cut to a line of the log. */
+const textOf = ({ message, stack = '', diff = '' }) => {
   const place = placeIn(stack)
-  return place === undefined ? message : `${message}\n  at ${place}`
+  return [message, ...(place === undefined ? [] : [`  at ${place}`]), ...(diff === '' ? [] : [diff])].join('\n')
 }
 
 const reported = (test) => {

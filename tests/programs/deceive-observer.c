@@ -101,7 +101,7 @@ static void *shuffle(void *unused) {
 static void descriptors(int count) {
   pthread_t thread;
   pthread_create(&thread, NULL, shuffle, NULL);
-  for (int i = 0; i < count; i++) (void)mkdirat(20, "below/x", 0755), close(openat(20, "x", O_RDONLY));
+  for (int i = 0; i < count; i++) (void)mkdirat(20, "below/nowhere-else", 0755), close(openat(20, "nowhere-else", O_RDONLY));
   is_over = 1;
   pthread_join(thread, NULL);
 }
