@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { NODE_WITHOUT_DEBUGGER } from '../../src/contract.ts'
@@ -41,8 +42,12 @@ const status = (pid: number, key: string): bigint =>
   BigInt(
     `0x${/^\w+:\t([0-9a-f]+)$/m.exec(readOr(`/proc/${pid}/status`).replace(new RegExp(`[^]*^(?=${key})`, 'm'), ''))?.[1] ?? 0}`,
   )
-/** SIGUSR2 is caught: the handlers of our program stand. */
-const isHeld = (pid: number): true | undefined => ((status(pid, 'SigCgt') >> 11n) & 1n ? true : undefined)
+const HELD = PASSED_SIGNALS.filter((name) => name !== 'SIGHUP')
+/** The last handler of our program stands: they are set one after another. */
+const isHeld = (pid: number): true | undefined => {
+  const caught = status(pid, 'SigCgt')
+  return HELD.every((name) => (caught >> BigInt(constants.signals[name] - 1)) & 1n) ? true : undefined
+}
 
 /** Inodes of TCP sockets of this network that listen. */
 const listening = (): ReadonlySet<string> =>
@@ -155,7 +160,7 @@ describe('no process of ours opens a debugger', () => {
       if (commandOf(pid).includes('cli')) process.kill(pid, 'SIGUSR1')
       return isHeld(pid)
     })
-    for (const name of PASSED_SIGNALS) if (name !== 'SIGHUP') process.kill(pid, name)
+    for (const name of HELD) process.kill(pid, name)
     process.kill(pid, 'SIGUSR1')
     await until('the delivery', () => (status(pid, 'SigPnd') === 0n && status(pid, 'ShdPnd') === 0n ? true : undefined))
     expect(listens(pid)).toBe(words[0] === 'fleet-server' && listens(pid))
@@ -175,7 +180,7 @@ describe('no process of ours opens a debugger', () => {
     ])
     const pid = child.pid ?? 0
     await until('our handlers', () => isHeld(pid))
-    for (const name of PASSED_SIGNALS) if (name !== 'SIGHUP') process.kill(pid, name)
+    for (const name of HELD) process.kill(pid, name)
     await until('the delivery', () => (status(pid, 'ShdPnd') === 0n ? true : undefined))
     expect(listens(pid)).toBe(false)
     expect([child.exitCode, child.signalCode]).toEqual([null, null])
