@@ -222,7 +222,7 @@ sweep: $(NODE_MODULES) ## the exhaustive comparisons that make test has and make
 	@$(VITEST) run --project sweep $(FILE)
 
 # Sources of the native part that have units.
-UNIT_TESTED := lib/text lib/launch-file lib/open-by-steps sandbox/seccomp-eval lib/json-text lib/status client/environment client/result-template client/foreseen-end client/sha256 client/utf8 client/capture \
+UNIT_TESTED := lib/text lib/launch-file lib/open-by-steps sandbox/seccomp-eval lib/json-text lib/status client/environment client/result-template client/foreseen-end lib/sha256 lib/utf8 client/capture \
                runner/freshness runner/observer-look lib/launch-cache lib/seal lib/guard lib/guard-watch lib/guard-follow lib/guard-config lib/git-config lib/covers lib/sealed-memory lib/walk lib/look lib/repository lib/arena lib/fd-message lib/report-failure lib/run-record lib/cgroup lib/children
 UNIT_SOURCES := $(UNIT_TESTED:%=native/%.c)
 UNIT_OBJECTS := $(patsubst %.c,build/unit/%.o,$(UNIT_SOURCES) $(wildcard tests/native/unit/*.c))
@@ -237,7 +237,7 @@ build/unit/run: $(UNIT_OBJECTS)
 	@gcc -fsanitize=address,undefined -o $@ $^
 
 # Programs that show a test what the native part answers, with a main of their own: the linker takes what each needs.
-DRIVERS := cgroup/driver network/judge native/answer native/filter native/program native/rules native/variables native/words
+DRIVERS := cgroup/driver network/judge native/answer native/fill native/filter native/program native/rules native/variables native/words
 LIBRARY_OBJECTS := $(patsubst %.c,build/unit/%.o,$(shell grep -L '^int main' native/*/*.c))
 # What a fuzz target says of the native part is compiled here; scripts/fuzz needs clang, and minutes.
 TARGET_OBJECTS := $(patsubst %.c,build/unit/%.o,$(wildcard tests/fuzz/*.c))
@@ -257,7 +257,7 @@ build/drivers/%: build/unit/tests/%.o build/unit/native.a
 	@gcc -fsanitize=address,undefined -o $@ $^
 
 # Without what the sanitizers reserve: for a test that limits its memory.
-build/drivers/native/answer-small: tests/native/answer.c $(call sources,client,capture utf8 result-template foreseen-end) $(BASE) $(NATIVE_HEADERS) Makefile
+build/drivers/native/answer-small: tests/native/answer.c $(call sources,client,capture result-template foreseen-end) $(call sources,lib,utf8) $(BASE) $(NATIVE_HEADERS) Makefile
 	@mkdir -p $(@D)
 	@gcc $(filter-out -fsanitize=% -fno-sanitize-%,$(UNIT_FLAGS)) -o $@ $(filter %.c,$^)
 
@@ -269,7 +269,7 @@ build/drivers/guests/%: tests/adversary/programs/%.c tests/adversary/programs/an
 
 build/unit/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	@gcc $(UNIT_FLAGS) -MMD -c -o $@ $<
+	@gcc $(UNIT_FLAGS) -MMD -MP -c -o $@ $<
 -include $(UNIT_OBJECTS:.o=.d) $(LIBRARY_OBJECTS:.o=.d) $(TARGET_OBJECTS:.o=.d) $(DRIVERS:%=build/unit/tests/%.d)
 
 analyze: ## the static analyzers of gcc and clang over native/

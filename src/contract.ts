@@ -8,6 +8,12 @@ export const KEY_VARIABLE_PREFIX = 'LLM_DO_EXEC_'
 export const KEY_ANY_VARIABLES = '--env *='
 /** in a given record, for all NAME=VALUE of the caller's words */
 export const ANY_GIVEN = '*'
+/** in a key, for every directory that the plan serves */
+export const KEY_ANY_DIRECTORY = '*'
+/** first byte of a slot in the words of a plan for any directory (native/lib/any-directory.h); no other word of it has that byte */
+export const PLACE_SLOT = 1
+/** entries of a directory and of those below it among which sockets and FIFOs are looked for */
+export const PLACE_ENTRIES_MAX = 2000
 /** in a key, for every program that needs no plan of its own; a directory is no program's name */
 export const KEY_ANY_PROGRAM = '/'
 /** of a shell's options; c takes a script, o the next word. Not h, which is ours, nor d, p, t and w, which are docker's */
@@ -206,6 +212,18 @@ export const VERBS = {
   locale: 2,
   /** NAME; read by client; or PREFIX*, taken from the caller */
   inherit: 1,
+  /** PLAN POOL; read by client, launch; SHA-256 of the plan and of what a warm sandbox is built from, before the slots are filled */
+  slots: 2,
+  /** within|above PATH; read by client, launch; it is not PATH, and not below it or above it */
+  apart: 2,
+  /** PATH; read by client, launch; its path does not end with this one, with which names of protected files begin */
+  step: 1,
+  /** PATH; read by client; no symbolic link is there */
+  straight: 1,
+  /** DEV; read by client, launch; it is on this one */
+  device: 1,
+  /** read by client, launch; no socket and no FIFO is found in it */
+  quiet: 0,
   /** NAME; read by client; a variable that the caller must not have */
   unset: 1,
   /** run|ask|block BY; read by client; of a plan under a worker: what is said of a command that no rule matches; BY is for the audit log */

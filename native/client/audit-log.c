@@ -1,6 +1,6 @@
 #include "client/audit-log.h"
 
-#include "client/sha256.h"
+#include "lib/sha256.h"
 #include "lib/file-lock.h"
 
 #include <errno.h>

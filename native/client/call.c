@@ -1,6 +1,6 @@
 #include "client/call.h"
 
-#include "client/utf8.h"
+#include "lib/utf8.h"
 #include "lib/syscalls.h"
 
 #include <fcntl.h>
@@ -233,8 +233,10 @@ static int add_word(struct key *key, enum key_word word, const struct call *call
 int call_key(struct call *call, enum key_variables variables, struct key *key) {
   key->count = 0, key->used = 0;
   program_find(call->command[0], getenv("PATH"), &call->program);
-  for (int word = 0; word < KEY_WORDS; word++)
+  for (int word = 0; word < KEY_WORDS; word++) {
+    if (word == KEY_DIRECTORY) call->directory = key->used;
     if (add_word(key, (enum key_word)word, call) < 0) return -1;
+  }
   if (key_add(key, call->program.key) < 0) return -1;
   int given = find_given(call);
   if (given < 0 || (given > 0 && variables == KEY_FOR_ANY ? add_unnamed : add_named)(call, key) < 0) return -1;

@@ -21,6 +21,7 @@ struct call {
   char **command;
   char *given[GIVEN_MAX + 1]; /* NAME=VALUE of `--env`, then NULL */
   struct program program;
+  size_t directory; /* offset of its word in the key */
 };
 
 /*

@@ -16,6 +16,8 @@
 #include "client/pool-client.h"
 #include "runner/launch.h"
 #include "client/node-call.h"
+#include "lib/any-directory.h"
+#include "lib/sealed-memory.h"
 #include "lib/syscalls.h"
 #include "lib/pages.h"
 #include "lib/passed-signals.h"
@@ -110,7 +112,7 @@ static const char *base_name(const char *path) {
 struct run {
   struct call *call;
   struct launchfile file;
-  int fd; /* of the launch file */
+  int fd; /* of the launch file; -1: it is in memory alone */
   char **env;
   struct capture capture;
   struct streams streams; /* the caller's, as they were: for a warm run only we can restore them */
@@ -129,10 +131,16 @@ static int raise_fd(int fd) {
   return high;
 }
 
+/* The plan for launch as a program of its own, above all descriptors that it is given; -1 with errno. */
+static int plan_descriptor(struct run *run) {
+  if (run->fd < 0) run->fd = memory_sealed(run->file.bytes, run->file.size, "launch-file");
+  return run->fd < 0 ? -1 : raise_fd(run->fd);
+}
+
 /* Launch as a program of its own, on descriptors 3 and 4. Returns our end of its socket, or -1. */
 static int start_launch(struct run *run) {
   char path[4200], *argv[] = {"launch", "--streams", "own", NULL}, *env[] = {NULL};
-  int ends[2], file = raise_fd(run->fd);
+  int ends[2], file = plan_descriptor(run);
   snprintf(path, sizeof path, "%s/bin/launch", run->call->root);
   if (file < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return -1;
   int ours = raise_fd(ends[0]), theirs = raise_fd(ends[1]);
@@ -246,33 +254,52 @@ static int take_signals(struct run *run) {
 }
 
 /* As src/launch-cache/places.ts has them: the caller's cache directory, then where the secret of the seals is (lib/seal.c). */
-enum place { PLACE_CACHE, PLACE_RUNTIME, PLACE_SYSTEM, PLACES };
+enum cache { CACHE_OF_CALLER, CACHE_OF_RUNTIME, CACHE_OF_SYSTEM, CACHES };
 
 static int below(const char *base, const char *path, char *text, size_t room) {
   return base && base[0] == '/' && (size_t)snprintf(text, room, "%s%s/launch", base, path) < room ? 0 : -1;
 }
 
-static int cache_directory(enum place place, char *path, size_t room) {
+static int cache_directory(enum cache which, char *path, size_t room) {
   const char *cache = getenv("XDG_CACHE_HOME");
   char user[64];
-  switch (place) {
-    case PLACE_CACHE: return cache && cache[0] == '/' ? below(cache, "/llm-do", path, room) : below(getenv("HOME"), "/.cache/llm-do", path, room);
-    case PLACE_RUNTIME: return geteuid() == 0 ? -1 : below(getenv("XDG_RUNTIME_DIR"), "/llm-do", path, room);
-    case PLACE_SYSTEM: break;
-    case PLACES: return -1;
+  switch (which) {
+    case CACHE_OF_CALLER: return cache && cache[0] == '/' ? below(cache, "/llm-do", path, room) : below(getenv("HOME"), "/.cache/llm-do", path, room);
+    case CACHE_OF_RUNTIME: return geteuid() == 0 ? -1 : below(getenv("XDG_RUNTIME_DIR"), "/llm-do", path, room);
+    case CACHE_OF_SYSTEM: break;
+    case CACHES: return -1;
   }
   snprintf(user, sizeof user, "/run/user/%u", (unsigned)geteuid());
   return below(geteuid() == 0 ? "/run" : user, "/llm-do", path, room);
 }
 
-static int open_plan(struct run *run, enum key_variables variables) {
-  static _Alignas(PAGE_OF_ITS_OWN) struct key key;
+static int open_cached(const struct key *key, struct launchfile *file) {
   char directory[4096];
   int fd = -1;
-  if (call_key(run->call, variables, &key) < 0) return -1;
-  for (enum place place = 0; fd < 0 && place < PLACES; place++)
-    if (cache_directory(place, directory, sizeof directory) == 0) fd = cached_open(directory, &key, &run->file);
+  for (enum cache cache = 0; fd < 0 && cache < CACHES; cache++)
+    if (cache_directory(cache, directory, sizeof directory) == 0) fd = cached_open(directory, key, file);
   return fd;
+}
+
+/* The plan that serves every directory, filled in for this one. */
+static int fill_plan(struct run *run, const struct key *key) {
+  static _Alignas(PAGE_OF_ITS_OWN) struct place place;
+  struct launchfile plan;
+  int fd = open_cached(key, &plan);
+  if (fd < 0) return -1;
+  close(fd);
+  if (!has_slots(&plan) || place_here(&place) || place_unfit(&place, &plan, run->call->command[0])) return -1;
+  return place_fill(&place, &plan, &run->file);
+}
+
+/* Returns 0, or -1 where there is none. */
+static int open_plan(struct run *run, enum key_variables variables) {
+  static _Alignas(PAGE_OF_ITS_OWN) struct key own, any;
+  run->fd = -1;
+  if (call_key(run->call, variables, &own) < 0) return -1;
+  if (key_with(&own, run->call->directory, KEY_ANY_DIRECTORY, &any) == 0 && fill_plan(run, &any) == 0) return 0;
+  run->fd = open_cached(&own, &run->file);
+  return run->fd < 0 ? -1 : 0;
 }
 
 /* A parent that we still have was alive when its pidfd was opened; of one in another pid namespace (pid 0) there is none, which node says. */
@@ -286,12 +313,12 @@ static int watch_parent(struct run *run) {
 }
 
 static int find_plan(struct run *run) {
-  run->fd = open_plan(run, KEY_FOR_ANY);
-  if (run->call->given[0] && (run->fd < 0 || !given_are_unknown(&run->file, run->call->given))) {
+  int found = open_plan(run, KEY_FOR_ANY);
+  if (run->call->given[0] && (found < 0 || !given_are_unknown(&run->file, run->call->given))) {
     if (run->fd >= 0) close(run->fd);
-    run->fd = open_plan(run, KEY_BY_NAME);
+    found = open_plan(run, KEY_BY_NAME);
   }
-  if (run->fd < 0 || !variables_are_unset(&run->file) || !program_is_shown(&run->call->program, &run->file)) return -1;
+  if (found < 0 || !variables_are_unset(&run->file) || !program_is_shown(&run->call->program, &run->file)) return -1;
   if (!(run->decided_by = rules_let_run(&run->file, run->call->script, run->call->command))) return -1;
   if (audit_open(&run->file, run->call->command) < 0) return -1;
   if (!result_is_sound(&run->file) || capture_open(&run->capture, &run->file) < 0) return -1;

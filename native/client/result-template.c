@@ -1,7 +1,7 @@
 #include "client/result-template.h"
 
 #include "client/foreseen-end.h"
-#include "client/utf8.h"
+#include "lib/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "client/rules.h"
 
-#include "client/utf8.h"
+#include "lib/utf8.h"
 
 #include <string.h>
 

@@ -5,6 +5,9 @@
 #define KEY_VARIABLE_PREFIX "LLM_DO_EXEC_" /* of the variables that are options */
 #define KEY_ANY_VARIABLES "--env *=" /* in a key, for every group of --env NAME=VALUE beside each other whose names no layer of the policy knows */
 #define ANY_GIVEN "*" /* in a given record, for all NAME=VALUE of the caller's words */
+#define KEY_ANY_DIRECTORY "*" /* in a key, for every directory that the plan serves */
+#define PLACE_SLOT 1 /* first byte of a slot in the words of a plan for any directory (native/lib/any-directory.h); no other word of it has that byte */
+#define PLACE_ENTRIES_MAX 2000 /* entries of a directory and of those below it among which sockets and FIFOs are looked for */
 #define KEY_ANY_PROGRAM "/" /* in a key, for every program that needs no plan of its own; a directory is no program's name */
 #define SHELL_LETTERS "abcefilmnouvxBCEHT" /* of a shell's options; c takes a script, o the next word. Not h, which is ours, nor d, p, t and w, which are docker's */
 #define BASH_LETTERS "loBEHT" /* those for which bash is started */
@@ -107,6 +110,12 @@ enum verb {
   V_GIVEN, /* NAME; read by client; of the command's environment, with the value of the caller's --env NAME=VALUE */
   V_LOCALE, /* NAME VALUE; read by client; unless the caller has one */
   V_INHERIT, /* NAME; read by client; or PREFIX*, taken from the caller */
+  V_SLOTS, /* PLAN POOL; read by client, launch; SHA-256 of the plan and of what a warm sandbox is built from, before the slots are filled */
+  V_APART, /* within|above PATH; read by client, launch; it is not PATH, and not below it or above it */
+  V_STEP, /* PATH; read by client, launch; its path does not end with this one, with which names of protected files begin */
+  V_STRAIGHT, /* PATH; read by client; no symbolic link is there */
+  V_DEVICE, /* DEV; read by client, launch; it is on this one */
+  V_QUIET, /* read by client, launch; no socket and no FIFO is found in it */
   V_UNSET, /* NAME; read by client; a variable that the caller must not have */
   V_DEFAULT, /* run|ask|block BY; read by client; of a plan under a worker: what is said of a command that no rule matches; BY is for the audit log */
   V_RULE, /* run|ask|block prefix|exact COUNT BY; read by client; of the worker, followed by so many token entries; the first that matches counts */
@@ -186,6 +195,12 @@ enum verb {
   ROW(V_GIVEN, "given", 1) \
   ROW(V_LOCALE, "locale", 2) \
   ROW(V_INHERIT, "inherit", 1) \
+  ROW(V_SLOTS, "slots", 2) \
+  ROW(V_APART, "apart", 2) \
+  ROW(V_STEP, "step", 1) \
+  ROW(V_STRAIGHT, "straight", 1) \
+  ROW(V_DEVICE, "device", 1) \
+  ROW(V_QUIET, "quiet", 0) \
   ROW(V_UNSET, "unset", 1) \
   ROW(V_DEFAULT, "default", 2) \
   ROW(V_RULE, "rule", 4) \

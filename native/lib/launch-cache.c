@@ -34,6 +34,16 @@ int key_add_number(struct key *key, unsigned long long number) {
   return key_add(key, text);
 }
 
+int key_with(const struct key *key, size_t at, const char *word, struct key *other) {
+  size_t behind = at + strlen(key->bytes + at) + 1;
+  memcpy(other->bytes, key->bytes, at);
+  other->used = at, other->count = key->count - 1;
+  if (key_add(other, word) < 0 || key->used - behind > sizeof other->bytes - other->used) return -1;
+  memcpy(other->bytes + other->used, key->bytes + behind, key->used - behind);
+  other->used += key->used - behind;
+  return 0;
+}
+
 static uint64_t sum_bytes(const char *bytes, size_t size) {
   uint64_t sum = 0xcbf29ce484222325u;
   for (size_t i = 0; i < size; i++) sum = (sum ^ (unsigned char)bytes[i]) * 0x100000001b3u;
@@ -147,7 +157,13 @@ static int is_for(const struct launchfile *file, const struct key *key) {
   return used == key->used;
 }
 
+static int is_straight(const char *path) {
+  struct stat status;
+  return lstat(path, &status) < 0 ? errno == ENOENT || errno == ENOTDIR : !S_ISLNK(status.st_mode);
+}
+
 int guard_holds(const struct entry *entry) {
+  if (entry->verb == V_STRAIGHT) return is_straight(entry->word[0]);
   char identity[256];
   int failed = entry->verb == V_AT ? identity_at(entry->word[0], identity, sizeof identity)
                                   : identity_of_content(entry->word[0], identity, sizeof identity);

@@ -62,6 +62,10 @@ static enum verb verb_at(const struct launchfile *file, size_t position) { retur
 
 static const char *text_at(const struct launchfile *file, size_t position) { return file->bytes + (file->index[position] & OFFSET_MASK); }
 
+size_t launchfile_places(const struct launchfile *file) { return file->count + 1; }
+
+size_t launchfile_offset(const struct launchfile *file, size_t place) { return file->index[place] & OFFSET_MASK; }
+
 static size_t places_of(enum verb verb) { return 1u + KNOWN[verb].words; }
 
 /* Reads the entry at *position, and notes its places. */

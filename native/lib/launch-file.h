@@ -34,6 +34,10 @@ int launchfile_next(const struct launchfile *file, size_t *position, struct entr
 /* The first entry of that verb, or 0. */
 int launchfile_find(const struct launchfile *file, enum verb verb, struct entry *entry);
 
+/* Number of places in the index, that of `end` among them, and the offset in the bytes that one of them holds. */
+size_t launchfile_places(const struct launchfile *file);
+size_t launchfile_offset(const struct launchfile *file, size_t place);
+
 /* Whether the sandbox has namespaces and a tree of its own: all engines but `none`. */
 int launchfile_has_namespaces(const struct launchfile *file);
 

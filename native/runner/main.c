@@ -1,5 +1,6 @@
 /* The program: what it is given by descriptors and words (runner/launch.h). */
 #include "runner/run.h"
+#include "lib/any-directory.h"
 #include "lib/pages.h"
 
 #include "runner/fork-server.h"
@@ -107,11 +108,24 @@ static int print_landlock_version(void) {
   return 0;
 }
 
+/* Why the plan for any directory does not serve the one that we are in; nothing where it does. */
+static int print_unfit(const char *program) {
+  static struct place place;
+  size_t size;
+  const char *problem = "", *why;
+  struct launchfile plan;
+  char *bytes = read_all(STDIN_FILENO, LAUNCHFILE_MAX, &size);
+  if (!bytes || launchfile_check(bytes, size, &plan, &problem) < 0) return fprintf(stderr, "launch: launch file: %s\n", bytes ? problem : strerror(errno)), EXIT_SETUP;
+  if ((why = place_here(&place)) || (why = place_unfit(&place, &plan, program))) puts(why);
+  return 0;
+}
+
 static _Alignas(PAGE_OF_ITS_OWN) struct run run; /* too big for the stack of a constrained caller */
 
 int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "--probe-host") == 0 && can_start_in(argv[2])) puts("entered");
   if ((argc == 2 || argc == 3) && strcmp(argv[1], "--probe-host") == 0) return print_landlock_version();
+  if (argc == 3 && strcmp(argv[1], "--fits") == 0) return print_unfit(argv[2]);
   int client = argc == 3 && strcmp(argv[1], "--fork-server") == 0 ? fork_server(argv[2]) : -1;
   run_begin(&run);
   if (client >= 0) take_connection(&run, client);

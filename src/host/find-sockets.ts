@@ -4,9 +4,10 @@
  */
 import { type Dirent, readdirSync } from 'node:fs'
 import { posix } from 'node:path'
+import { PLACE_ENTRIES_MAX } from '../contract.ts'
 
 /** Entries looked at in one zone, breadth first: a few milliseconds. One deep in a large tree is not found. */
-const MOST_ENTRIES = 2_000
+const MOST_ENTRIES = PLACE_ENTRIES_MAX
 /** Enough to name; more tell nothing new. */
 const MOST_SOCKETS = 5
 

@@ -13,10 +13,14 @@ export interface CachedInputs {
   /** Path -> identity of a file that must not have changed. */
   readonly contents: Readonly<Record<string, string>>
   readonly variables: readonly LaunchRecord[]
+  /** What must hold of the caller's directory, of a plan for any. */
+  readonly conditions?: readonly LaunchRecord[]
   /** Variables of the caller that would have made it another plan. */
   readonly unset: readonly string[]
   /** Whether a warm sandbox may serve this plan. */
   readonly isPoolable: boolean
+  /** Directory of the pool for a plan: the same for all ways to ask that lead to the same sandbox. */
+  readonly pool: string
   /** Whether the run ends with the client's parent. */
   readonly endsWithParent: boolean
   /** By which the client judges a command, under a worker. */
@@ -28,33 +32,35 @@ export interface CachedInputs {
   readonly seal?: ((bytes: Uint8Array) => string) | undefined
 }
 
-export function writeCachedFile(inputs: CachedInputs): Uint8Array {
+export function writeCachedFile(inputs: CachedInputs): { readonly bytes: Uint8Array; readonly check: string } {
   const records: readonly LaunchRecord[] = [
     ...inputs.key.map((word): LaunchRecord => ['key', word]),
     ...pairs('at', inputs.paths),
     ...pairs('content', inputs.contents),
+    ...(inputs.conditions ?? []),
     ...inputs.variables,
     ...inputs.unset.map((name): LaunchRecord => ['unset', name]),
-    ...(inputs.isPoolable ? [['pool', poolName(inputs)] satisfies LaunchRecord] : []),
+    ...(inputs.isPoolable ? [['pool', inputs.pool] satisfies LaunchRecord] : []),
     ...(inputs.endsWithParent ? [['parent'] satisfies LaunchRecord] : []),
     ...inputs.judgement,
     ...inputs.ending,
     ...inputs.records,
   ]
   const whole = writeLaunchFile(records)
-  if (inputs.seal === undefined) return whole
+  if (inputs.seal === undefined) return { bytes: whole, check: '' }
   // The seal covers all that follows its own record; the file without it tells what that is.
   const magic = writeLaunchFile([]).length - 'end\0'.length
-  return writeLaunchFile([['check', inputs.seal(whole.subarray(magic))], ...records])
+  const check = inputs.seal(whole.subarray(magic))
+  return { bytes: writeLaunchFile([['check', check], ...records]), check }
 }
 
-/** Directory of the pool for a plan: the same for all ways to ask that lead to the same sandbox. */
-export function poolName({ key, records }: Pick<CachedInputs, 'key' | 'records'>): string {
+/** SHA-256 of what a warm sandbox is built from; `records` with slots, so that it is the same in every directory. */
+export function poolDigest({ key, records }: Pick<CachedInputs, 'key' | 'records'>): string {
   const plan = writeLaunchFile([
     ...key.slice(0, KEY_CALLER.length).map((word): LaunchRecord => ['key', word]),
     ...records,
   ])
-  return createHash('sha256').update(plan).digest('hex').slice(0, 16)
+  return createHash('sha256').update(plan).digest('hex')
 }
 
 function pairs(verb: Verb, identities: Readonly<Record<string, string>>): readonly LaunchRecord[] {

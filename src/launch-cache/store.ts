@@ -6,9 +6,12 @@ import { type BigIntStats, readdirSync, readFileSync, readlinkSync, rmSync, stat
 import { dirname, join } from 'node:path'
 import { observePaths } from '../host/paths.ts'
 import { dropOldest, isOwnDirectory, makePrivateDirectory, writePrivateFile } from '../os/private-files.ts'
+import { nameIn, type Place } from '../plan/hash.ts'
+import type { Words } from './any-directory.ts'
 import { type Invocation, type KeyInputs, keyName, keyWords } from './cache-key.ts'
-import { type CachedInputs, poolName, writeCachedFile } from './cached-launch.ts'
+import { type CachedInputs, poolDigest, writeCachedFile } from './cached-launch.ts'
 import { type CacheOwner, launchPlaces } from './places.ts'
+import { slotted } from './slots.ts'
 
 /** Files kept; the oldest go. One a directory and set of options. */
 const MOST_FILES = 512
@@ -36,7 +39,7 @@ function isMade(directory: string, uid: number): boolean {
   return isOwnDirectory(directory, uid)
 }
 
-export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'paths'> {
+export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'paths' | 'pool' | 'conditions' | 'seal'> {
   readonly invocation: Invocation
   readonly caller: Pick<KeyInputs, 'version' | 'root' | 'cwd' | 'isAtTerminal' | 'hasTerminal' | 'env'>
   /** Path -> identity as planning saw it; undefined = it could not be read, and nothing is stored. */
@@ -45,39 +48,55 @@ export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'pa
   readonly read: readonly string[]
   /** Paths that were only inspected for being absent. */
   readonly absent: readonly string[]
-  /** When planning began, milliseconds since 1970. */
-  readonly begunMs: number
+  /** The caller's directory. */
+  readonly place: Place
+  readonly planHash: string
 }
 
 /** A launch file with everything that guards it. */
 export interface GuardedLaunch {
   readonly name: string
   readonly bytes: Uint8Array
+  /** Its seal; empty without one. */
+  readonly check: string
   /** Of the pool that may serve it. */
   readonly pool: string
 }
 
 /** @returns undefined when something that the plan depends on cannot be guarded */
-export function guardLaunch(inputs: StoreInputs): GuardedLaunch | undefined {
+export function wordsOf(inputs: StoreInputs): Words | undefined {
   const paths = known({ ...identitiesOf(inputs.absent), ...inputs.paths })
-  const contents = contentsOf(inputs)
-  if (paths === undefined || contents === undefined || hasOddNames(inputs)) return undefined
+  if (paths === undefined || hasOddNames(inputs)) return undefined
+  const { variables, unset, isPoolable, endsWithParent, judgement, ending, records, place, planHash } = inputs
   const key = keyWords({ ...inputs.caller, ...observeProcess(), invocation: inputs.invocation })
-  const { variables, unset, isPoolable, endsWithParent, judgement, ending, records, seal } = inputs
-  const bytes = writeCachedFile({
+  const pool = nameIn(place, poolDigest({ key, records: slotted(records, { place, hash: planHash }) }))
+  return {
     key,
     paths,
-    contents,
+    contents: inputs.read,
     variables,
     unset,
     isPoolable,
+    pool,
     endsWithParent,
     judgement,
     ending,
     records,
-    seal,
-  })
-  return bytes.length > LARGEST_FILE ? undefined : { name: keyName(key), bytes, pool: poolName({ key, records }) }
+  }
+}
+
+export interface Sealing {
+  /** When planning began, milliseconds since 1970. */
+  readonly begunMs: number
+  readonly seal?: ((bytes: Uint8Array) => string) | undefined
+}
+
+/** @returns undefined when a file was changed while it was read, or there are too many words */
+export function guardLaunch({ contents, ...words }: Words, { begunMs, seal }: Sealing): GuardedLaunch | undefined {
+  const identities = contentsOf(contents, begunMs)
+  if (identities === undefined) return undefined
+  const { bytes, check } = writeCachedFile({ ...words, contents: identities, seal })
+  return bytes.length > LARGEST_FILE ? undefined : { name: keyName(words.key), bytes, check, pool: words.pool }
 }
 
 /** @returns whether it was stored */
@@ -103,7 +122,7 @@ function hasOddNames({ caller, invocation }: StoreInputs): boolean {
   return JSON.stringify([caller, invocation]).includes('\ufffd')
 }
 
-function contentsOf({ read, begunMs }: StoreInputs): Readonly<Record<string, string>> | undefined {
+function contentsOf(read: readonly string[], begunMs: number): Readonly<Record<string, string>> | undefined {
   const seen = read.map((path) => [path, contentIdentity(path, begunMs)] as const)
   return seen.some(([, identity]) => identity === undefined)
     ? undefined

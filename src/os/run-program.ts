@@ -14,6 +14,8 @@ export interface ProgramCall {
   readonly cwd?: string
   /** Milliseconds; a program that takes longer is killed. Default: it has all the time it needs. */
   readonly patienceMs?: number
+  /** Its stdin; default: empty. */
+  readonly input?: Uint8Array
   /** Bytes of each stream, above which it is killed. */
   readonly mostOutput?: number
 }
@@ -39,7 +41,7 @@ const PLAIN_ENVIRONMENT = { PATH: SYSTEM_PATH }
 /** Few programs that are run here print nearly as much. */
 const MOST_OUTPUT = 64 * 1024
 
-/** Never throws: a program that cannot be started has `ok: false`, too. Its stdin is empty. */
+/** Never throws: a program that cannot be started has `ok: false`, too. */
 export function runProgram({
   file,
   argv,
@@ -47,6 +49,7 @@ export function runProgram({
   cwd = '/',
   patienceMs = 0,
   mostOutput = MOST_OUTPUT,
+  input,
 }: ProgramCall): Promise<ProgramEnd> {
   const options = { env, cwd, timeout: patienceMs, killSignal: 'SIGKILL', maxBuffer: mostOutput } as const
   return new Promise((resolve) => {
@@ -56,7 +59,9 @@ export function runProgram({
       const status = error === null ? 0 : (error.code ?? undefined)
       resolve({ ok: error === null, status, stdout, stderr, why, inTime: error?.killed !== true })
     })
-    child.stdin?.end()
+    // A program that ended before it has read all of it says why by its end.
+    child.stdin?.on('error', () => undefined)
+    child.stdin?.end(input)
   })
 }
 

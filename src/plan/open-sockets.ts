@@ -1,6 +1,6 @@
 /** What a plan says about sockets and FIFOs in its zones, where Landlock does not close them. Pure. */
 import { LANDLOCK_CLOSES_SOCKETS } from '../contract.ts'
-import { named } from './hash.ts'
+import { named, type Place } from './hash.ts'
 import { closesSockets } from './landlock.ts'
 import type { BackendTraits } from './offers.ts'
 import type { Plan, PlannedZone } from './plan.ts'
@@ -25,7 +25,11 @@ const whyOpen = ({ landlockAbi, seccomp }: Plan): string =>
 export type OpenSockets = Readonly<Record<string, readonly string[]>>
 
 /** The plan with one warning for each zone that has some. */
-export function warnOfOpenSockets(plan: Plan, zones: readonly PlannedZone[], openSockets: OpenSockets): Plan {
+export function warnOfOpenSockets(
+  plan: Plan,
+  place: Place,
+  { zones, openSockets }: { readonly zones: readonly PlannedZone[]; readonly openSockets: OpenSockets },
+): Plan {
   const warnings = zones.flatMap(({ source, target }) => {
     const [first, ...rest] = openSockets[source] ?? []
     if (first === undefined) return []
@@ -36,5 +40,5 @@ export function warnOfOpenSockets(plan: Plan, zones: readonly PlannedZone[], ope
   })
   if (warnings.length === 0) return plan
   const { hash: _, ...rest } = { ...plan, warnings: [...plan.warnings, ...warnings] }
-  return named(rest)
+  return named(rest, place)
 }

@@ -170,7 +170,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
       ...repositoryWarnings(inputs, zones),
     ],
   }
-  return named(plan)
+  return named(plan, pathFact(facts.paths, request.cwd))
 }
 
 const VAR_TMP = '/var/tmp'

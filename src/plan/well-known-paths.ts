@@ -114,6 +114,10 @@ const SHARED_PATHS: readonly KnownPath[] = [
   ].map((at) => ({ at, scope: 'exact', why: 'is shared by the whole system' }) as const),
 ]
 
+/** Places that a plan for the caller's directory depends on: trees, and directories that are shared themselves. */
+export const SHARED_TREES: readonly string[] = SHARED_PATHS.flatMap(({ at, scope }) => (scope === 'tree' ? [at] : []))
+export const SHARED_DIRECTORIES: readonly string[] = SHARED_PATHS.map(({ at }) => at)
+
 /** Why the caller's directory is not shown without being asked for, or undefined when it is. */
 export function withheldWorkspace(cwd: string, home: string): string | undefined {
   if (home !== '' && cwd === home) return 'is the home directory'

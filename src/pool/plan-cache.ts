@@ -11,6 +11,7 @@ import { invocationOf } from '../launch-cache/cache-key.ts'
 import { Callers, type Guards, guardsWith, type Lasting, observeLasting, readGuards } from '../launch-cache/guards.ts'
 import { packageRoot, packageVersion } from '../os/native-programs.ts'
 import { named } from '../plan/hash.ts'
+import { pathFact } from '../plan/mounts.ts'
 import { decidedBy } from '../plan/paths-to-inspect.ts'
 import { guardPlan, plainLaunch } from '../run/leave.ts'
 import { prepareZones } from '../run/make-zones.ts'
@@ -78,7 +79,7 @@ export class KeptPlan {
     const zones = plan.zones.map((zone) => (zone.source === directory ? { ...zone, dev, ino } : zone))
     const facts = { ...prepared.facts, paths: { ...prepared.facts.paths, [directory]: seen } }
     return new KeptPlan({
-      prepared: { ...prepared, facts, plan: named({ ...plan, zones }) },
+      prepared: { ...prepared, facts, plan: named({ ...plan, zones }, pathFact(facts.paths, prepared.request.cwd)) },
       guards: guardsWith(guards, directory, seen.identity),
       lasting,
     })

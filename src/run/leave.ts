@@ -2,18 +2,23 @@
  * Leaves a plan for the C client, with all that it was made from, so that the next run need not wait for node.
  * Edge: the caller's environment, the user's cache directory (by launch-cache/).
  */
+import { isAbsolute, join } from 'node:path'
+import { backendNamed } from '../backends/index.ts'
 import { enginePathOf, type LaunchFileInputs, launchFile, launchRecords } from '../backends/namespace/build.ts'
 import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
 import { runsDirectory } from '../backends/runs-directory.ts'
+import { KEY_ANY_PROGRAM } from '../contract.ts'
 import { ACCOUNTS } from '../host/accounts.ts'
+import { type AnyDirectory, elsewhere, forAnyDirectory, type Words } from '../launch-cache/any-directory.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { isForAnyVariables, variableRules, variablesOf } from '../launch-cache/cached-launch.ts'
 import { enginesBefore, inspectedPaths, isCacheable, isForNode, isPoolable } from '../launch-cache/eligibility.ts'
 import type { CacheOwner } from '../launch-cache/places.ts'
 import { guardsOfProgram } from '../launch-cache/program.ts'
-import { type GuardedLaunch, guardLaunch, makeLaunchCache, storeLaunch } from '../launch-cache/store.ts'
-import { builtProgram, nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
-import type { PathFacts } from '../plan/mounts.ts'
+import { type GuardedLaunch, guardLaunch, makeLaunchCache, storeLaunch, wordsOf } from '../launch-cache/store.ts'
+import { builtProgram, nativeDirectory, nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
+import { runProgram } from '../os/run-program.ts'
+import { type PathFacts, pathFact } from '../plan/mounts.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
 import { endRecords } from '../report/foreseen-ends.ts'
@@ -23,7 +28,7 @@ import { warningLines } from '../report/text.ts'
 import { filesTellingHome, profileDirectories } from './caller.ts'
 import { type NarrowingSources, NOT_NARROWED } from './narrowing-sources.ts'
 import { existing } from './observe.ts'
-import type { ExecOptions, Prepared } from './plan-run.ts'
+import { type ExecOptions, type Prepared, prepareIn } from './plan-run.ts'
 import { layersDirectoryOf } from './start.ts'
 
 /** Made before anything is looked at: a plan that saw the directory missing would be stale as soon as it is stored. */
@@ -33,8 +38,16 @@ export function makeCacheFor(options: ExecOptions): void {
 
 const cacheOwner = ({ env = process.env }: ExecOptions): CacheOwner => ({ env, uid: process.getuid?.() ?? -1 })
 
+/** A plan as it is left for the client. */
+export interface LeftPlan extends GuardedLaunch {
+  /** The same for this directory alone: what a pool is built from. */
+  readonly own: () => GuardedLaunch | undefined
+  /** Why it serves this directory alone; undefined where it serves others, too. */
+  readonly servesOneBecause?: string
+}
+
 /** The plan as the C client and the pool may use it again. @returns undefined when node must plan each time */
-export async function guardedLaunch(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
+export async function guardedLaunch(prepared: Prepared, begunMs: number): Promise<LeftPlan | undefined> {
   const { request, options } = prepared
   const { shippedDirectory: shippedProfiles } = profileDirectories(options.env ?? process.env, request.home)
   const { invocation } = options
@@ -49,14 +62,89 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
   const narrowing = options.narrow === undefined ? NOT_NARROWED : options.narrowedFrom?.()
   if (narrowing === undefined) return undefined
   const { program, paths } = guardsOfProgram(prepared.policy, prepared.request, prepared.facts.paths)
-  return guardPlan(prepared, {
+  const guarding: Guarding = {
     invocation: { ...invocation, program, isForAnyVariables: isForAnyVariables(prepared.plan.env, given) },
     paths,
     narrowing,
     begunMs,
     seal: (bytes) => sealOf(secret, bytes),
-  })
+  }
+  const words = wordsFor(prepared, guarding)
+  if (words === undefined) return undefined
+  const any = await wordsForAnyDirectory(prepared, guarding, words)
+  const left = guardLaunch('words' in any ? any.words : words, guarding)
+  if (left === undefined) return undefined
+  if ('dependsOn' in any) return { ...left, own: () => left, servesOneBecause: any.dependsOn }
+  const why = await whyUnfit(left, prepared)
+  if (why !== '') {
+    const one = guardLaunch(words, guarding)
+    return one === undefined ? undefined : { ...one, own: () => one, servesOneBecause: why }
+  }
+  const filled = () => guardLaunch(words, { begunMs, seal: () => sealOf(secret, filledSealText(left, words.pool)) })
+  return { ...left, pool: words.pool, own: filled }
 }
+
+/** What the seal of a filled plan is made of: the same as in native/lib/any-directory.c. */
+const filledSealText = ({ check }: GuardedLaunch, pool: string): Uint8Array =>
+  Buffer.from(`a plan for the directory\0${check} ${pool}`)
+
+/** Milliseconds; it looks at a few paths. */
+const FITTING_PATIENCE_MS = 10_000
+
+/** Asks the program that fills it in. @returns why the plan does not serve this directory; empty where it does */
+async function whyUnfit({ bytes }: GuardedLaunch, { request }: Prepared): Promise<string> {
+  const { ok, stdout, why } = await runProgram({
+    file: join(nativeDirectory(), 'launch'),
+    argv: ['--fits', request.command[0] ?? ''],
+    cwd: request.cwd,
+    patienceMs: FITTING_PATIENCE_MS,
+    input: bytes,
+  })
+  return ok ? stdout.trimEnd() : why
+}
+
+/** The words of a plan that serves every directory, tried by planning from another one. */
+async function wordsForAnyDirectory(prepared: Prepared, guarding: Guarding, words: Words): Promise<AnyDirectory> {
+  const dependsOn = boundTo(prepared, guarding)
+  if (dependsOn !== undefined) return { dependsOn }
+  const { plan, policy, request, facts } = prepared
+  const place = pathFact(facts.paths, request.cwd)
+  const there = elsewhere(plan, place)
+  try {
+    const other = await prepareIn(prepared, there)
+    const { paths } = guardsOfProgram(other.policy, other.request, other.facts.paths)
+    const otherWords = wordsFor(other, { ...guarding, paths })
+    if (otherWords === undefined) return { dependsOn: 'the plan of another directory is not kept' }
+    return forAnyDirectory(
+      { words, plan, place },
+      { words: otherWords, plan: other.plan, place: there },
+      { plan, policy, request, paths: facts.paths, traits: backendNamed(plan.backend).traits },
+    )
+  } catch (error) {
+    return { dependsOn: `from another directory: ${(error as Error).message}` }
+  }
+}
+
+/** What makes a plan one of its directory, beyond what planning from another one shows. */
+function boundTo({ policy, request, sources, tools, options }: Prepared, { invocation }: Guarding): string | undefined {
+  const { program } = invocation
+  const repositories = [...sources.read, ...sources.missing].filter((path) => isGitPath(path, request.cwd))
+  if (request.cwd === '/') return 'it is the root directory'
+  if (options.narrow !== undefined) return 'a worker judges its requests by the directory'
+  if (policy.samePath) return 'samePath: paths inside are those of the directory'
+  if (policy.home !== null) return 'home: it is kept for the directory'
+  if (policy.caches.length > 0) return 'caches: they are kept for the directory'
+  if (policy.gitIdentity) return 'gitIdentity: git is asked in the directory'
+  if (tools.read.length + tools.missing.length + tools.unset.length > 0)
+    return 'network.allow: names of tools are looked up in the files of the directory'
+  if (repositories.length > 0) return 'it is a linked worktree or a submodule'
+  if (program !== KEY_ANY_PROGRAM && program.includes('/') && !isAbsolute(program))
+    return `${program} is looked for in the directory`
+  return undefined
+}
+
+/** A file that says where the repository is, or lies in it. That there is no `.git` is looked at again for each directory. */
+const isGitPath = (path: string, cwd: string): boolean => path.split('/').includes('.git') && path !== join(cwd, '.git')
 
 export interface Guarding {
   readonly invocation: Invocation
@@ -70,10 +158,15 @@ export interface Guarding {
 }
 
 /** A plan with all that it was made from, for memory; a file may hold less, see isCacheable. */
-export async function guardPlan(
+export function guardPlan(prepared: Prepared, guarding: Guarding): GuardedLaunch | undefined {
+  const words = wordsFor(prepared, guarding)
+  return words && guardLaunch(words, guarding)
+}
+
+function wordsFor(
   prepared: Prepared,
-  { invocation, paths, narrowing = NOT_NARROWED, begunMs, seal }: Guarding,
-): Promise<GuardedLaunch | undefined> {
+  { invocation, paths, narrowing = NOT_NARROWED }: Omit<Guarding, 'begunMs'>,
+): Words | undefined {
   const { plan, policy, facts, request, options, sources, tools } = prepared
   const { enginePath } = enginePathOf(facts, plan)
   if (isForNode(plan)) return undefined
@@ -84,7 +177,7 @@ export async function guardPlan(
   const filesOfHome = filesTellingHome(options.env ?? process.env, facts.uid)
   if (filesOfHome === undefined) return undefined
   const accounts = accountsOf(plan, filesOfHome)
-  return guardLaunch({
+  return wordsOf({
     invocation,
     caller: {
       version: packageVersion(),
@@ -117,8 +210,8 @@ export async function guardPlan(
     judgement: narrowing.judgement,
     ending: endingRecords(prepared, narrowing.worker),
     records: launchRecords(plan, fileInputs(prepared)),
-    begunMs,
-    seal,
+    place: pathFact(facts.paths, request.cwd),
+    planHash: plan.hash,
   })
 }
 
@@ -150,7 +243,7 @@ function accountsOf({ zones }: Plan, filesOfHome: readonly string[]): Prepared['
 }
 
 /** Leaves the plan for the C client: the next run with the same words in the same place does not wait for node. */
-export async function leaveForClient(prepared: Prepared, begunMs: number): Promise<GuardedLaunch | undefined> {
+export async function leaveForClient(prepared: Prepared, begunMs: number): Promise<LeftPlan | undefined> {
   const guarded = await guardedLaunch(prepared, begunMs)
   await leave(prepared, guarded)
   return guarded

@@ -18,6 +18,8 @@ import type { Invocation } from '../launch-cache/cache-key.ts'
 import type { LentSignals } from '../os/passed-signals.ts'
 import { nextToObserve } from '../plan/choose-backend.ts'
 import { commandEnvironment } from '../plan/environment.ts'
+import { markPlace, type Place } from '../plan/hash.ts'
+import { pathFact } from '../plan/mounts.ts'
 import type { BackendOffer } from '../plan/offers.ts'
 import { warnOfOpenSockets, zonesWithOpenSockets } from '../plan/open-sockets.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -174,21 +176,84 @@ export async function prepareBy(options: ExecOptions, check: EngineCheck): Promi
   const narrowed = keepSecrets((await options.narrow?.(grant, request)) ?? grant, grant)
   refuseNetwork(narrowed)
   const needs = needsOf(narrowed, request.command)
-  const permits = { unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1', docker: !spoken.withoutDocker }
+  const permits = permitsOf(env, spoken)
   const facts = await factsFor({ policy: narrowed, request, env, needs, permits, check })
   const policy = settleInside(narrowed, facts)
+  const { plan, offers } = await decide({ policy, request, facts, needs, permits, tools })
+  options.accept?.(policy, plan)
+  const commandEnv = commandEnvironment(plan, policy, env)
+  return { policy, request, facts, plan, offers, commandEnv, options, sources, tools }
+}
+
+interface Seen extends Pick<Prepared, 'policy' | 'request' | 'facts' | 'tools'> {
+  readonly needs: ReturnType<typeof needsOf>
+  readonly permits: Permits
+}
+
+async function decide(seen: Seen): Promise<Pick<Prepared, 'plan' | 'offers'>> {
+  const { policy, request, facts, needs, permits, tools } = seen
   const refused = policy.backend === 'auto' ? [] : backendNamed(policy.backend).traits.refuses(policy.network.mode)
   const seccompFilter = await filterOf(policy, { ...facts, refused })
   const mountWays = await mountWaysOf(policy, seccompFilter(facts.arch), facts)
   const offers = offersFor({ policy, facts, permits })
   const { warnings } = tools
   const resolved = resolvePlan({ policy, facts, request, needs, offers, seccompFilter, mountWays, warnings })
-  const toSearch = zonesWithOpenSockets(resolved, backendNamed(resolved.backend).traits)
-  const plan = warnOfOpenSockets(resolved, toSearch, openSocketsIn(toSearch))
-  options.accept?.(policy, plan)
-  const commandEnv = commandEnvironment(plan, policy, env)
-  return { policy, request, facts, plan, offers, commandEnv, options, sources, tools }
+  const zones = zonesWithOpenSockets(resolved, backendNamed(resolved.backend).traits)
+  const place = pathFact(facts.paths, request.cwd)
+  return { plan: warnOfOpenSockets(resolved, place, { zones, openSockets: openSocketsIn(zones) }), offers }
 }
+
+/**
+ * The plan of the same call from another directory, of which nothing is known but that it is one: what a plan for any directory is held
+ * against (launch-cache/any-directory.ts). Of files below the caller's directory it sees what was seen there.
+ * @throws SandboxError where the policy cannot be used from there
+ */
+export async function prepareIn(prepared: Prepared, place: Place): Promise<Prepared> {
+  const { facts, request, tools } = prepared
+  const layers = prepared.options.layers?.map((layer) =>
+    layer.directory === request.cwd ? { ...layer, directory: place.path } : layer,
+  )
+  const options = { ...prepared.options, cwd: place.path, ...(layers === undefined ? {} : { layers }) }
+  const env = options.env ?? process.env
+  const { repository: _, ...rest } = request
+  const moved = { ...rest, cwd: place.path }
+  const spoken = environmentLayers(env, place.path)
+  const { policy: merged, sources } = await policyOf({ options, request: moved, env, spoken: spoken.layers })
+  const policy = settleInside(keepSecrets(merged, merged), facts)
+  const seen = {
+    policy,
+    request: moved,
+    facts: { ...facts, paths: movedPaths(facts.paths, request.cwd, place) },
+    needs: needsOf(policy, request.command),
+    permits: permitsOf(env, spoken),
+    tools,
+  }
+  const { plan, offers } = await decide(seen)
+  const look = { read: [], missing: [path.join(place.path, '.git')] }
+  return {
+    ...prepared,
+    ...seen,
+    plan,
+    offers,
+    options,
+    sources: withFiles(sources, look),
+  }
+}
+
+function movedPaths(paths: HostFacts['paths'], from: string, place: Place): HostFacts['paths'] {
+  const move = (path: string): string => markPlace(path, { ...place, path: from }, place.path)
+  return Object.fromEntries(
+    Object.values(paths).map((fact) => {
+      const { dev, ino, uid, gid } = fact.path === from ? place : fact
+      return [move(fact.path), { ...fact, path: move(fact.path), real: move(fact.real), dev, ino, uid, gid }]
+    }),
+  )
+}
+
+const permitsOf = (env: Environment, spoken: ReturnType<typeof environmentLayers>): Permits => ({
+  unsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1',
+  docker: !spoken.withoutDocker,
+})
 
 /** What the operator grants, and the request. */
 export interface Granted {

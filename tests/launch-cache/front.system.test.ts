@@ -94,6 +94,22 @@ describeWith('bwrap', 'a known plan', () => {
     expect(await statusWithoutNode(words)).toBe(99)
   })
 
+  test.each([
+    [['--rw', '.', '--', 'sh', '-c', 'echo made >here; cat here']],
+    [['--', 'pwd']],
+    [['--cow', '.', '--', 'ls', '-A']],
+    [['--json', '--rw', '.', '--', 'sh', '-c', 'exit 3']],
+  ])('serves a directory that it was not planned in, without node, and leaves nothing: %j', async (words) => {
+    for (const _ of ['directories of our own are made', 'planned']) await runIn(words)
+    const before = cachedFiles()
+    site.current = { ...site.current, work: inWork('fresh') }
+    mkdirSync(site.current.work)
+    const byClient = await comparable(runIn(words, withoutNode))
+    expect(cachedFiles()).toEqual(before)
+    forget()
+    expect(byClient).toEqual(await comparable(runIn(words)))
+  })
+
   test('is not started without node when nothing is cached: the control', async () => {
     expect(await statusWithoutNode(['--', 'cat'])).toBe(99)
   })

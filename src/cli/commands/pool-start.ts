@@ -118,13 +118,14 @@ export async function start({ flags, operands: rest }: Arguments, call: Call): P
   const prepared = await prepareZones(() => prepare(options))
   refuseUnpoolable(prepared)
   const guarded = await leaveForClient(prepared, begunMs)
-  if (guarded === undefined) throw notGuarded(prepared, env)
+  const own = guarded?.own()
+  if (own === undefined) throw notGuarded(prepared, env)
   const { isNew } = await startDetached({
     pools: poolsDirectory(env, prepared.facts.uid),
-    name: guarded.pool,
+    name: own.pool,
     size,
     idleSeconds,
-    launchFile: guarded.bytes,
+    launchFile: own.bytes,
   })
   await writeStderr([
     isNew ? `llm-do: ${size} sandboxes are kept ready` : 'llm-do: these sandboxes are kept ready already',

@@ -1,4 +1,4 @@
-#include "client/sha256.h"
+#include "lib/sha256.h"
 #include "unit.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "client/utf8.h"
+#include "lib/utf8.h"
 
 /* Bytes of the character at `at`, 0 for what is none: table 3-7 of the Unicode standard, which is what TextDecoder takes. */
 static size_t character(const unsigned char *at, size_t left) {

@@ -1,0 +1,270 @@
+#include "lib/any-directory.h"
+
+#include "lib/launch-cache.h"
+#include "lib/seal.h"
+#include "lib/sha256.h"
+#include "lib/utf8.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* U+FFFD, by which Node shows bytes that are not UTF-8. */
+#define REPLACEMENT "\xef\xbf\xbd"
+
+static int is_within(const char *path, const char *directory) {
+  size_t length = strcmp(directory, "/") == 0 ? 0 : strlen(directory);
+  return strncmp(path, directory, length) == 0 && (path[length] == 0 || path[length] == '/');
+}
+
+static const char *because(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static const char *because(const char *format, ...) {
+  static char text[PATH_MAX + 200];
+  va_list words;
+  va_start(words, format);
+  vsnprintf(text, sizeof text, format, words);
+  va_end(words);
+  return text;
+}
+
+const char *place_here(struct place *place) {
+  struct stat here;
+  if (!getcwd(place->path, sizeof place->path)) return because("it has no path: %s", strerror(errno));
+  if (place->path[0] != '/') return "it is outside of the root directory";
+  if (!utf8_is_text(place->path, strlen(place->path)) || strstr(place->path, REPLACEMENT)) return "its path is not UTF-8";
+  if (stat(".", &here) < 0 || lstat(place->path, &place->status) < 0) return because("it cannot be looked at: %s", strerror(errno));
+  if (here.st_dev != place->status.st_dev || here.st_ino != place->status.st_ino) return "another directory is at its path now";
+  return NULL;
+}
+
+int has_slots(const struct launchfile *plan) {
+  struct entry entry;
+  return launchfile_find(plan, V_SLOTS, &entry);
+}
+
+/* ---- does it fit? ---- */
+
+/* To the directory above. Returns 0 at the root. */
+static int go_up(char *path) {
+  char *slash = strrchr(path, '/');
+  if (!path[1]) return 0;
+  slash[slash == path] = 0;
+  return 1;
+}
+
+static int is_git(const char *program) {
+  const char *slash = strrchr(program, '/');
+  return strcmp(slash ? slash + 1 : program, "git") == 0;
+}
+
+/* The nearest `.git`, as git looks for it. Below a repository a plan for git has something to say of it. */
+static const char *repository_unfit(const struct place *place, const char *program) {
+  char directory[PATH_MAX], path[PATH_MAX + sizeof "/.git"];
+  struct stat status;
+  memcpy(directory, place->path, strlen(place->path) + 1);
+  for (;;) {
+    snprintf(path, sizeof path, "%s/.git", directory);
+    if (lstat(path, &status) == 0) break;
+    if (errno != ENOENT) return because("%s cannot be looked at: %s", path, strerror(errno));
+    if (!go_up(directory)) return NULL;
+  }
+  if (!S_ISDIR(status.st_mode)) return because("%s is not a directory", path);
+  return strcmp(directory, place->path) != 0 && program && is_git(program) ? because("git needs %s", path) : NULL;
+}
+
+/* Directories that wait for a look, the first one first. */
+struct waiting {
+  char **path;
+  size_t first, count;
+};
+
+static int wait_for(struct waiting *waiting, const char *directory, const char *name) {
+  char **more = realloc(waiting->path, (waiting->count + 1) * sizeof *more), *path;
+  if (!more || asprintf(&path, "%s/%s", directory, name) < 0) return -1;
+  waiting->path = more;
+  waiting->path[waiting->count++] = path;
+  return 0;
+}
+
+/* Counts the entries in *seen. What cannot be read is passed over: the command cannot read it, either. */
+static const char *socket_in(const char *directory, struct waiting *waiting, size_t *seen) {
+  DIR *entries = opendir(directory);
+  const char *found = NULL;
+  if (!entries) return NULL;
+  for (struct dirent *entry; !found && (entry = readdir(entries));) {
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+    (*seen)++;
+    if (entry->d_type == DT_SOCK || entry->d_type == DT_FIFO) found = because("it has the socket or FIFO %s/%s", directory, entry->d_name);
+    else if (entry->d_type == DT_UNKNOWN) found = because("its file system does not tell what %s/%s is", directory, entry->d_name);
+    else if (entry->d_type == DT_DIR && wait_for(waiting, directory, entry->d_name) < 0) found = "too little memory";
+  }
+  closedir(entries);
+  return found;
+}
+
+/* The nearest ones first, as src/host/find-sockets.ts. */
+static const char *socket_unfit(void) {
+  struct waiting waiting = {NULL, 0, 0};
+  size_t seen = 0;
+  const char *found = socket_in(".", &waiting, &seen);
+  while (!found && waiting.first < waiting.count && seen < PLACE_ENTRIES_MAX) found = socket_in(waiting.path[waiting.first++], &waiting, &seen);
+  while (waiting.count > 0) free(waiting.path[--waiting.count]);
+  free(waiting.path);
+  return found;
+}
+
+static int ends_with_step(const char *path, const char *step) {
+  size_t length = strlen(path), size = strlen(step);
+  return length > size && path[length - size - 1] == '/' && strcmp(path + length - size, step) == 0;
+}
+
+/* What the plan was made from, and what else it shows, is neither in the directory nor around it. */
+static const char *overlap_unfit(const char *directory, const char *path, int is_shown) {
+  if (path[0] != '/') return NULL;
+  if (is_within(path, directory)) return because("%s is in it", path);
+  return is_shown && is_within(directory, path) ? because("it is in %s", path) : NULL;
+}
+
+static const char *apart_unfit(const char *directory, const char *how, const char *path) {
+  if (strcmp(how, "above") == 0) return is_within(path, directory) ? because("%s is in it", path) : NULL;
+  return is_within(directory, path) ? because("it is in %s", path) : NULL;
+}
+
+static const char *device_unfit(const struct place *place, const char *device) {
+  uint64_t number;
+  if (parse_number(device, UINT64_MAX, &number) == 0 && number == place->status.st_dev) return NULL;
+  return "it is on another file system than the one that the plan was made on";
+}
+
+static const char *entry_unfit(const struct place *place, const struct entry *entry) {
+  switch (entry->verb) {
+    case V_AT:
+    case V_CONTENT: return overlap_unfit(place->path, entry->word[0], 0);
+    case V_BIND:
+    case V_ZONE: return overlap_unfit(place->path, entry->word[0], 1);
+    case V_APART: return apart_unfit(place->path, entry->word[0], entry->word[1]);
+    case V_STEP: return ends_with_step(place->path, entry->word[0]) ? because("%s begins the name of a protected file", entry->word[0]) : NULL;
+    case V_DEVICE: return device_unfit(place, entry->word[0]);
+    case V_QUIET: return socket_unfit();
+    default: return NULL;
+  }
+}
+
+const char *place_unfit(const struct place *place, const struct launchfile *plan, const char *program) {
+  struct entry entry;
+  size_t position = 0;
+  const char *why = repository_unfit(place, program);
+  while (!why && launchfile_next(plan, &position, &entry)) why = entry_unfit(place, &entry);
+  return why;
+}
+
+/* ---- the slots ---- */
+
+#define SEAL_PURPOSE "a plan for the directory"
+/* Digits of a plan's hash and of a pool's name: src/plan/hash.ts. */
+#define NAME_DIGITS 16
+
+struct fillings {
+  const struct place *place;
+  char device[24], inode[24], plan[SHA256_TEXT], pool[SHA256_TEXT];
+};
+
+/* The name of something that was made for this directory, as `nameIn` in src/plan/hash.ts. */
+static void name_in(const struct place *place, const char *digest, char name[SHA256_TEXT]) {
+  struct sha256 sum;
+  char identity[100];
+  const struct stat *status = &place->status;
+  int length = snprintf(identity, sizeof identity, "%llu:%llu:%u:%u", (unsigned long long)status->st_dev, (unsigned long long)status->st_ino,
+                        (unsigned)status->st_uid, (unsigned)status->st_gid);
+  sha256_begin(&sum);
+  sha256_add(&sum, digest, strlen(digest) + 1);
+  sha256_add(&sum, place->path, strlen(place->path) + 1);
+  sha256_add(&sum, identity, (size_t)length);
+  sha256_finish(&sum, name);
+  name[NAME_DIGITS] = 0;
+}
+
+static void make_fillings(const struct place *place, const struct launchfile *plan, struct fillings *fillings) {
+  struct entry slots;
+  fillings->place = place;
+  snprintf(fillings->device, sizeof fillings->device, "%llu", (unsigned long long)place->status.st_dev);
+  snprintf(fillings->inode, sizeof fillings->inode, "%llu", (unsigned long long)place->status.st_ino);
+  launchfile_find(plan, V_SLOTS, &slots);
+  name_in(place, slots.word[0], fillings->plan);
+  name_in(place, slots.word[1], fillings->pool);
+}
+
+static const char *filling_of(const struct fillings *fillings, char letter) {
+  switch (letter) {
+    case 'p': return fillings->place->path;
+    case 'd': return fillings->device;
+    case 'i': return fillings->inode;
+    case 'h': return fillings->plan;
+    case 'n': return fillings->pool;
+    default: return NULL;
+  }
+}
+
+/* The bytes between two slots are moved whole, and the places in the index with them. */
+struct filling_in {
+  const struct launchfile *plan;
+  size_t from, place; /* what is next: a byte of the plan, a place of its index */
+  char *bytes;
+  uint32_t *index;
+  size_t used, room;
+};
+
+static int put(struct filling_in *in, const char *bytes, size_t size) {
+  if (size > in->room - in->used) return errno = EFBIG, -1;
+  memcpy(in->bytes + in->used, bytes, size);
+  in->used += size;
+  return 0;
+}
+
+static int move_to(struct filling_in *in, size_t end) {
+  const struct launchfile *plan = in->plan;
+  uint32_t shift = (uint32_t)(in->used - in->from); /* modulo 2^32; a place keeps its verb above its offset */
+  if (put(in, plan->bytes + in->from, end - in->from) < 0) return -1;
+  for (; in->place < launchfile_places(plan) && launchfile_offset(plan, in->place) <= end; in->place++) in->index[in->place] = plan->index[in->place] + shift;
+  in->from = end;
+  return 0;
+}
+
+static int fill_all(struct filling_in *in, const struct fillings *fillings) {
+  const char *start = in->plan->bytes, *end = start + in->plan->size, *slot;
+  while ((slot = memchr(start + in->from, PLACE_SLOT, (size_t)(end - start) - in->from))) {
+    const char *text = slot + 1 < end ? filling_of(fillings, slot[1]) : NULL;
+    if (!text) return errno = EINVAL, -1;
+    if (move_to(in, (size_t)(slot - start)) < 0 || put(in, text, strlen(text)) < 0) return -1;
+    in->from += 2;
+  }
+  return move_to(in, in->plan->size);
+}
+
+/* The seal of the plan and its name in this directory decide all bytes of the filled one: its own is made of both. */
+static void seal_filled(const struct launchfile *plan, const struct fillings *fillings, char *bytes) {
+  unsigned char secret[SECRET_BYTES];
+  char text[MAC_TEXT + SHA256_TEXT], seal[MAC_TEXT];
+  struct entry check;
+  if (!launchfile_find(plan, V_CHECK, &check) || strlen(check.word[0]) != MAC_TEXT - 1) return;
+  int length = snprintf(text, sizeof text, "%s %s", check.word[0], fillings->pool);
+  seal_for(secret_read(secret) == 0 ? secret : NULL, SEAL_PURPOSE, text, (size_t)length, seal);
+  memcpy(bytes + (check.word[0] - plan->bytes), seal, MAC_TEXT); /* the first record: no slot is before it */
+}
+
+int place_fill(const struct place *place, const struct launchfile *plan, struct launchfile *filled) {
+  struct fillings fillings;
+  make_fillings(place, plan, &fillings);
+  struct filling_in in = {.plan = plan, .room = LAUNCHFILE_MAX};
+  in.bytes = malloc(in.room);
+  in.index = malloc(launchfile_places(plan) * sizeof *in.index);
+  if (!in.bytes || !in.index || fill_all(&in, &fillings) < 0) return free(in.bytes), free(in.index), -1;
+  seal_filled(plan, &fillings, in.bytes);
+  *filled = (struct launchfile){.bytes = in.bytes, .size = in.used, .index = in.index, .count = plan->count};
+  return 0;
+}

@@ -1,0 +1,290 @@
+/**
+ * A plan that serves every directory: of each kind of directory either the filled plan is what Node would write for it, word by word, or
+ * the client does not take it.
+ */
+import { spawnSync } from 'node:child_process'
+import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { execa } from 'execa'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { commandOf, readCommandLine } from '../../src/cli/exec-arguments.ts'
+import { VERBS } from '../../src/contract.ts'
+import { divisionOf, invocationOf } from '../../src/launch-cache/cache-key.ts'
+import { flagLayer } from '../../src/policy/option-layer.ts'
+import { guardedLaunch, type LeftPlan, makeCacheFor } from '../../src/run/leave.ts'
+import { prepareZones } from '../../src/run/make-zones.ts'
+import { type ExecOptions, prepare } from '../../src/run/plan-run.ts'
+import { newDirectory } from '../support/directory.ts'
+import { driver } from '../support/driver.ts'
+import { describeWith } from '../support/needs.ts'
+
+const isRoot = process.getuid?.() === 0
+const ROOT = join(import.meta.dirname, '../..')
+
+const site = { home: '', path: '', remove: async () => undefined as unknown }
+
+/** Outside of the home and of what else decides about plans. */
+const at = (...words: readonly string[]): string => join(site.path, ...words)
+const homeAt = (...words: readonly string[]): string => join(site.home, ...words)
+
+function made(path: string): string {
+  mkdirSync(path, { recursive: true })
+  return path
+}
+
+const linkOnce = (path: string): void => {
+  rmSync(path, { force: true })
+  symlinkSync('other', path)
+}
+
+/** What `make` has made in it is there. */
+function withMade(directory: string, make: () => void): string {
+  made(directory)
+  make()
+  return directory
+}
+
+function socketIn(directory: string): string {
+  const listen = `import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])`
+  rmSync(join(made(directory), 'socket'), { force: true })
+  expect(spawnSync('python3', ['-c', listen, 'socket'], { cwd: directory }).status).toBe(0)
+  return directory
+}
+
+beforeAll(async () => {
+  const { path, remove } = await newDirectory()
+  Object.assign(site, { path: made(join(path, 'work')), home: made(join(path, 'home')), remove })
+  // A plan that saw them missing would be stale.
+  for (const own of ['.config/llm-do/profiles/more', '.cache/llm-do/launch']) made(homeAt(own))
+})
+afterAll(() => site.remove())
+
+const environment = () => ({
+  PATH: `${at('tools')}:/usr/bin:/bin`,
+  HOME: site.home,
+  LANG: 'C.UTF-8',
+  XDG_RUNTIME_DIR: made(homeAt('runtime')),
+})
+
+function optionsFor(words: readonly string[], cwd: string): ExecOptions {
+  const { given, ...line } = readCommandLine(words, true)
+  const division = divisionOf(words, true)
+  return {
+    command: commandOf({ given, ...line }),
+    layers: [flagLayer(given, cwd)],
+    ...(typeof given['profile'] === 'string' ? { profile: given['profile'] } : {}),
+    cwd,
+    env: environment(),
+    mode: 'inherit',
+    ...(division === undefined ? {} : { invocation: invocationOf(division) }),
+  }
+}
+
+/** @returns undefined where Node refuses the directory, or leaves nothing */
+async function left(words: readonly string[], cwd: string): Promise<LeftPlan | undefined> {
+  const options = optionsFor(words, cwd)
+  makeCacheFor(options)
+  const begunMs = Date.now()
+  const prepared = await prepareZones(() => prepare(options)).catch(() => undefined)
+  return prepared && guardedLaunch(prepared, begunMs)
+}
+
+/** What the client makes of a plan in a directory: the filled plan, or why it takes none. */
+async function fill(bytes: Uint8Array, cwd: string, program: string): Promise<Uint8Array | string> {
+  const { exitCode, stdout } = await execa(driver('native/fill'), [program], {
+    cwd,
+    input: bytes,
+    encoding: 'buffer',
+    reject: false,
+    env: { ...environment(), ASAN_OPTIONS: 'detect_leaks=0' },
+    extendEnv: false,
+  })
+  expect([0, 1, 2]).toContain(exitCode)
+  return exitCode === 0 ? stdout : Buffer.from(stdout).toString().trimEnd()
+}
+
+/** Longer than what a plan was read from must be unchanged; milliseconds. */
+const SETTLED_MS = 60
+
+/** Guards of the whole, and conditions. */
+const NOT_COMPARED = ['check', 'key', 'at', 'content', 'slots', 'apart', 'step', 'straight', 'device', 'quiet']
+
+function recordsIn(bytes: Uint8Array): readonly string[] {
+  const words = Buffer.from(bytes).toString('latin1').split('\0')
+  const records: string[] = []
+  for (let place = 1; place < words.length - 2; ) {
+    const verb = words[place] as keyof typeof VERBS
+    const next = place + 1 + VERBS[verb]
+    if (!NOT_COMPARED.includes(verb)) records.push(words.slice(place, next).join('\0'))
+    place = next
+  }
+  return records
+}
+
+const POLICIES = {
+  'a writable directory': ['--rw', '.'],
+  'no zone': [],
+  'a copy-on-write directory': ['--cow', '.'],
+} as const
+
+interface Shape {
+  readonly cwd: () => string
+  readonly command?: string
+  /** The client takes the plan; else what it says. One word for all policies, or those that it says something else for. */
+  readonly taken: boolean | RegExp | Partial<Record<keyof typeof POLICIES, RegExp | boolean>>
+  readonly needs?: 'root' | 'user'
+}
+
+const SHAPES: Readonly<Record<string, Shape>> = {
+  'an empty one': { cwd: () => made(at('empty')), taken: true },
+  'a deep one': { cwd: () => made(at('a/b/c/d/e/f/g/h')), taken: true },
+  'a repository': { cwd: () => dirname(made(at('repository/.git'))), taken: true },
+  'below a repository': { cwd: () => withMade(at('above/src'), () => made(at('above/.git'))), taken: true },
+  'below a repository, for git': {
+    cwd: () => withMade(at('above/src'), () => made(at('above/.git'))),
+    command: 'git',
+    taken: /^git needs .*\/above\/\.git$/,
+  },
+  'a linked worktree': {
+    cwd: () => withMade(at('linked'), () => writeFileSync(at('linked/.git'), 'gitdir: /x\n')),
+    taken: /\/linked\/\.git is not a directory$/,
+  },
+  'below a linked worktree': { cwd: () => made(at('linked/src')), taken: /\/linked\/\.git is not a directory$/ },
+  'with directories that are protected': { cwd: () => dirname(made(at('settings/.vscode'))), taken: true },
+  'with a protected name that is a link': {
+    cwd: () => withMade(at('link'), () => linkOnce(at('link/.npmrc'))),
+    taken: { 'a copy-on-write directory': /^something has changed$/ },
+  },
+  'part of a protected name': { cwd: () => made(at('parts/.github')), taken: /^\.github begins the name/ },
+  'part of a protected name of two words': { cwd: () => made(at('parts/.yarn')), taken: /^\.yarn begins the name/ },
+  'of another user': {
+    cwd: () => withMade(at('foreign'), () => chownSync(at('foreign'), 12_345, 12_345)),
+    taken: true,
+    needs: 'root',
+  },
+  'closed to others': { cwd: () => withMade(at('closed'), () => chmodSync(at('closed'), 0o700)), taken: true },
+  'for everybody': { cwd: () => withMade(at('sticky'), () => chmodSync(at('sticky'), 0o1777)), taken: true },
+  'with a blank in its name': { cwd: () => made(at('a name')), taken: true },
+  'with letters of a language': { cwd: () => made(at('ü')), taken: true },
+  'with a line end in its name': { cwd: () => made(at('two\nlines')), taken: true },
+  'with a slot in its name': { cwd: () => made(at('\u0001p\u0001h')), taken: true },
+  'with a control character': { cwd: () => made(at('\u001b[31m')), taken: true },
+  'with a package of tools': {
+    cwd: () => withMade(at('npm'), () => writeFileSync(at('npm/.npmrc'), '')),
+    taken: true,
+  },
+  'with profiles': { cwd: () => dirname(made(at('own/profiles'))), taken: true },
+  'below the home': { cwd: () => made(homeAt('project')), taken: true },
+  'the home': { cwd: () => site.home, taken: /is in it$/ },
+  'above the home': { cwd: () => dirname(site.home), taken: /is in it$/ },
+  'where the profiles are': { cwd: () => made(homeAt('.config/llm-do/profiles/more')), taken: /^it is in .*llm-do/ },
+  'in the cache': { cwd: () => made(homeAt('.cache/llm-do/launch')), taken: /is in it$|^it is in / },
+  'next to the key': {
+    cwd: () => made(isRoot ? '/run/llm-do/beside' : homeAt('runtime/llm-do/beside')),
+    taken: /^it is in /,
+  },
+  'in the package': { cwd: () => join(ROOT, 'src'), taken: /^it is in / },
+  'in PATH': { cwd: () => made(at('tools/of')), taken: /^it is in .*\/tools$/ },
+  'around a directory of PATH': { cwd: () => dirname(made(at('tools'))), taken: /is in it$/ },
+  'shared by all': { cwd: () => '/tmp', taken: /is in it$/ },
+  'of the system': { cwd: () => '/usr/share/misc', taken: /^it is in \/usr/ },
+  'of the kernel': { cwd: () => '/proc', taken: /in it$|^it is in / },
+  'the root': { cwd: () => '/', taken: /is in it$/ },
+  'with a socket': { cwd: () => socketIn(at('socket')), taken: /^it has the socket or FIFO/ },
+  'with a FIFO further down': {
+    cwd: () => withMade(at('fifo'), () => spawnSync('mkfifo', ['f'], { cwd: made(at('fifo/a/b')) })),
+    taken: /^it has the socket or FIFO/,
+  },
+}
+
+const expected = ({ taken }: Shape, policy: keyof typeof POLICIES): boolean | RegExp =>
+  typeof taken === 'boolean' || taken instanceof RegExp ? taken : (taken[policy] ?? true)
+
+describeWith('userns', 'the plan for every directory', () => {
+  describe.each(Object.entries(POLICIES))('with %s', (name, options) => {
+    const policy = name as keyof typeof POLICIES
+    const plans = new Map<string, LeftPlan>()
+    beforeAll(async () => {
+      for (const command of ['true', 'true', 'git']) {
+        // The first one of all makes directories that it has seen missing.
+        const plan = await left([...options, '--', command], made(at('first/one')))
+        if (plan !== undefined) plans.set(command, plan)
+      }
+    })
+
+    test.each(Object.entries(SHAPES).filter(([, { needs }]) => needs === undefined || (needs === 'root') === isRoot))(
+      '%s',
+      async (_, shape) => {
+        const { cwd, command = 'true' } = shape
+        const directory = cwd()
+        const filled = await fill(plans.get(command)?.bytes ?? Buffer.of(), directory, command)
+        const wanted = expected(shape, policy)
+        if (wanted !== true) {
+          expect(filled).toEqual(wanted === false ? expect.any(String) : expect.stringMatching(wanted))
+          return
+        }
+        const own = (await left([...options, '--', command], directory))?.own()
+        expect(own).toBeDefined()
+        expect(typeof filled === 'string' ? [filled] : recordsIn(filled)).toEqual(recordsIn(own?.bytes ?? Buffer.of()))
+      },
+    )
+
+    const inMount = async (script: string) => {
+      const directory = made(at('mount'))
+      const { stdout } = await execa('unshare', ['-Urm', 'sh', '-c', script, driver('native/fill'), directory], {
+        cwd: directory,
+        input: plans.get('true')?.bytes ?? Buffer.of(),
+        reject: false,
+        env: { ASAN_OPTIONS: 'detect_leaks=0' },
+      })
+      return stdout
+    }
+
+    test('one whose path leads to a file system that was mounted since', async () => {
+      const said = await inMount('mount -t tmpfs none "$1"; exec "$0" true')
+      expect(said).toBe('another directory is at its path now')
+    })
+
+    test('one on another file system: its layer has another place', async () => {
+      const said = await inMount('mount -t tmpfs none "$1"; cd "$1"; exec "$0" true')
+      expect(/^it is on another file system/.test(said)).toBe(policy === 'a copy-on-write directory')
+    })
+
+    test('one that was removed', async () => {
+      const directory = made(at('removed'))
+      const script = 'rmdir "$PWD"; exec "$0" true'
+      const { stdout } = await execa('sh', ['-c', script, driver('native/fill')], {
+        cwd: directory,
+        input: plans.get('true')?.bytes ?? Buffer.of(),
+        reject: false,
+        env: { ASAN_OPTIONS: 'detect_leaks=0' },
+      })
+      expect(stdout).toMatch(/^it has no path/)
+      rmSync(directory, { recursive: true, force: true })
+    })
+  })
+
+  test.each<readonly [string, readonly string[], RegExp]>([
+    ['a zone beside it', ['--rw', '.', '--ro', '../beside'], /^from another directory|another one$/],
+    ['a zone in it', ['--ro', 'below'], /^the plan was made from .*below$|another one$/],
+    ['it by its path', ['--rw', 'PATH'], /another one$|^from another directory/],
+    ['a profile in it', ['--profile', './p.yaml'], /^from another directory|^the plan was made from/],
+    ['the same path inside', ['--same-path', '--rw', '.'], /^samePath/],
+    ['a cache of its own', ['--cache', 'npm', '--rw', '.'], /^nothing is left$/],
+    ['a home of its own', ['--home', 'project', '--rw', '.'], /^home/],
+    ['names of tools', ['--allow-host', '@npm', '--rw', '.'], /^nothing is left$/],
+    ['a program in it', ['--rw', '.', '--', './.cargo/bin/tool'], /is looked for in the directory$/],
+  ])('is not made for others where it has %s', async (_, words, why) => {
+    const directory = made(at('bound/one'))
+    made(at('bound/one/below'))
+    made(at('bound/beside'))
+    writeFileSync(at('bound/one/p.yaml'), 'sandbox: { extends: default }\n')
+    utimesSync(at('bound/one/p.yaml'), 0, 0)
+    writeFileSync(join(made(at('bound/one/.cargo/bin')), 'tool'), '', { mode: 0o755 })
+    await setTimeout(SETTLED_MS)
+    const all = words.map((word) => (word === 'PATH' ? directory : word))
+    const plan = await left(all.includes('--') ? all : [...all, '--', 'true'], directory)
+    expect(plan === undefined ? 'nothing is left' : plan.servesOneBecause).toMatch(why)
+  })
+})
