@@ -24,7 +24,8 @@ struct way {
   char at[PATH_MAX];   /* what has been followed; no link is left in it, "" = the root of the host */
   char rest[PATH_MAX]; /* what is to be followed */
   int links;
-  int end; /* LEAD_ of the lead */
+  int is_named; /* the last step was a directory by its name */
+  int end;      /* LEAD_ of the lead */
 };
 
 static int give_up(struct way *way, const char *path, int error) {
@@ -99,17 +100,31 @@ static int watch_missing(struct way *way, const char *missing) {
   return guard_watch_name(way->guard, path);
 }
 
+/* "x/../y" is y only while x is where it is: a link in its place would lead elsewhere. */
+static int leave_directory(struct way *way) {
+  char at[PATH_MAX];
+  struct stat status;
+  const struct guard_zone *zone = way->is_named ? zone_of(way->guard, way->at) : NULL;
+  way->is_named = 0;
+  if (zone && guard_below(zone, way->at)[0]) {
+    if (look_at(zone->fd, guard_below(zone, way->at), at, &status) != LOOK_FOUND) return give_up(way, way->at, ESTALE);
+    if (S_ISDIR(status.st_mode) && guard_keep_path(way->guard, way->at, &status) < 0) return -1;
+  }
+  return step_up(way->at), 1;
+}
+
 /* 1 = go on, 0 = this is the end, -1 with errno. */
 static int take_step(struct way *way, const char *word) {
   char next[PATH_MAX], at[PATH_MAX];
   struct stat status;
   if (strcmp(word, ".") == 0) return 1;
-  if (strcmp(word, "..") == 0) return step_up(way->at), 1;
+  if (strcmp(word, "..") == 0) return leave_directory(way);
+  way->is_named = 0;
   if ((size_t)snprintf(next, sizeof next, "%s/%s", way->at, word) >= sizeof next) return give_up(way, way->at, ENAMETOOLONG);
   const struct guard_zone *zone = zone_of(way->guard, next);
   const char *in_zone = zone ? guard_below(zone, next) : "";
   switch (zone && in_zone[0] ? look_at(zone->fd, in_zone, at, &status) : look_at_host(next, at, &status)) {
-    case LOOK_FOUND: copy_text(way->at, sizeof way->at, next); return 1;
+    case LOOK_FOUND: copy_text(way->at, sizeof way->at, next); return way->is_named = 1;
     case LOOK_LINK:
       if (zone && strcmp(at, in_zone) != 0) return give_up(way, next, ESTALE); /* exchanged while we look */
       if (zone && guard_cover_path(way->guard, next, &status) < 0) return -1;
@@ -127,7 +142,7 @@ static int close_end(struct way *way) {
   const struct guard_zone *zone = zone_of(way->guard, way->at);
   if (!zone) return 0;
   int is_root = !guard_below(zone, way->at)[0];
-  if (way->end == LEAD_LINK || (way->end == LEAD_WORD && is_root)) return 0; /* "git add ." names no file */
+  if (way->end == LEAD_LINK || ((way->end == LEAD_WORD || way->end == LEAD_INNER) && is_root)) return 0; /* "git add ." names no file */
   if (is_root) return give_up(way, way->at, EBUSY);
   enum look look = look_at(zone->fd, guard_below(zone, way->at), at, &status);
   if (look != LOOK_FOUND) return give_up(way, way->at, look == LOOK_FAILED ? errno : ESTALE);

@@ -254,46 +254,7 @@ static int look_through(struct guard *guard, struct guard_zone *zone) {
   return done < 0 ? -1 : watch_root(guard, zone);
 }
 
-/* ---- hard links ---- */
-
-/* A cover is on a name, and a file can have others: they are covered, too, wherever they are in a writable zone. */
-struct links {
-  struct identity *file;
-  size_t count;
-};
-
-static int add_link(struct links *links, dev_t dev, ino_t ino) {
-  for (size_t i = 0; i < links->count; i++)
-    if (links->file[i].dev == dev && links->file[i].ino == ino) return 0;
-  struct identity *more = grow(links->file, links->count, sizeof *more);
-  if (!more) return -1;
-  links->file = more;
-  links->file[links->count++] = (struct identity){dev, ino};
-  return 0;
-}
-
-static int add_links_below(struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
-  struct walk walk = {.zone = zone->fd, .start = cover->path, .for_linked = 1, .entries_max = WALK_ENTRIES_MAX};
-  int done = walk_zone(&walk);
-  for (size_t i = 0; done == 0 && i < walk.count; i++)
-    if (walk.find[i].kind == FIND_TWIN) done = add_link(links, walk.find[i].identity.dev, walk.find[i].identity.ino);
-  int error = errno;
-  walk_free(&walk);
-  errno = error;
-  return done;
-}
-
-static int find_links_of(struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
-  char at[PATH_MAX];
-  struct stat status;
-  if (cover->writable) return 0;
-  if (S_ISDIR(cover->type)) return add_links_below(links, zone, cover);
-  if (!S_ISREG(cover->type)) return 0;
-  enum look look = look_at(zone->fd, cover->path, at, &status);
-  if (look == LOOK_FAILED) return -1;
-  if (look != LOOK_FOUND || status.st_nlink < 2) return 0; /* exchanged meanwhile: the stager compares what it covers */
-  return add_link(links, status.st_dev, status.st_ino);
-}
+/* ---- paths of the host ---- */
 
 /* The innermost cover decides. */
 static int is_covered(const struct guard_zone *zone, const char *path) {
@@ -308,49 +269,6 @@ static int is_covered(const struct guard_zone *zone, const char *path) {
   return covered;
 }
 
-static int cover_links(struct guard *guard, struct guard_zone *zone, const struct links *links) {
-  struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count, .entries_max = WALK_ENTRIES_MAX};
-  int done = walk_zone(&walk);
-  if (done < 0) mark_unwalked(guard, zone, &walk);
-  for (size_t i = 0; done == 0 && i < walk.count; i++)
-    if (walk.find[i].kind == FIND_TWIN && !is_covered(zone, walk.find[i].path)) done = close_file(guard, zone, &walk.find[i]);
-  int error = errno;
-  walk_free(&walk);
-  errno = error;
-  return done;
-}
-
-/* Files that lie outside of every writable zone. */
-static int add_links_of_plan(struct guard *guard, struct links *links, const struct launchfile *file) {
-  struct entry entry;
-  size_t position = 0;
-  uint64_t device, inode;
-  while (launchfile_next(file, &position, &entry)) {
-    if (entry.verb != V_LINKED) continue;
-    copy_text(guard->failed, sizeof guard->failed, "linked");
-    errno = EINVAL;
-    if (parse_number(entry.word[0], UINT64_MAX, &device) < 0 || parse_number(entry.word[1], UINT64_MAX, &inode) < 0) return -1;
-    if (add_link(links, (dev_t)device, (ino_t)inode) < 0) return -1;
-  }
-  return 0;
-}
-
-static int close_links(struct guard *guard, const struct launchfile *file) {
-  struct links links = {NULL, 0};
-  int done = add_links_of_plan(guard, &links, file);
-  for (size_t i = 0; i < guard->zones && done == 0; i++)
-    for (size_t j = 0; j < guard->zone[i].covers && done == 0; j++)
-      if ((done = find_links_of(&links, &guard->zone[i], &guard->zone[i].cover[j])) < 0) mark_unprotected(guard, &guard->zone[i], guard->zone[i].cover[j].path);
-  for (size_t i = 0; links.count > 0 && i < guard->zones && done == 0; i++)
-    if (guard->zone[i].fd >= 0) done = cover_links(guard, &guard->zone[i], &links);
-  int error = errno;
-  free(links.file);
-  errno = error;
-  return done;
-}
-
-/* ---- paths of the host ---- */
-
 const char *guard_below(const struct guard_zone *zone, const char *path) {
   size_t length = strcmp(zone->source, "/") == 0 ? 0 : strlen(zone->source);
   if (zone->fd < 0 || strncmp(path, zone->source, length) != 0 || (path[length] && path[length] != '/')) return NULL;
@@ -363,6 +281,23 @@ int guard_cover_path(struct guard *guard, const char *path, const struct stat *s
     const char *below = guard_below(zone, path);
     if (!below || !below[0] || is_covered(zone, below)) continue;
     if (add_cover(zone, arena_copy(&guard->arena, below, strlen(below)), status, 0) < 0) return mark_unprotected(guard, zone, below);
+  }
+  return 0;
+}
+
+static int is_kept_path(const struct guard_zone *zone, const char *path) {
+  for (size_t i = 0; i < zone->covers; i++)
+    if (strcmp(zone->cover[i].path, path) == 0) return 1;
+  return is_covered(zone, path);
+}
+
+int guard_keep_path(struct guard *guard, const char *path, const struct stat *status) {
+  for (size_t i = 0; i < guard->zones; i++) {
+    struct guard_zone *zone = &guard->zone[i];
+    const char *below = guard_below(zone, path);
+    if (!below || !below[0] || is_kept_path(zone, below)) continue;
+    if (add_cover(zone, arena_copy(&guard->arena, below, strlen(below)), status, 1) < 0) return mark_unprotected(guard, zone, below);
+    zone->cover[zone->covers - 1].is_way = 1;
   }
   return 0;
 }
@@ -411,15 +346,131 @@ int guard_add_lead(struct guard *guard, const struct guard_lead *lead) {
 }
 
 /* A configuration adds to them while they are followed. */
-static int follow_leads(struct guard *guard) {
+static int follow_leads(struct guard *guard, size_t *followed) {
   char at[PATH_MAX];
-  for (size_t i = 0; i < guard->leads; i++) {
-    struct guard_lead lead = guard->lead[i];
+  while (*followed < guard->leads) {
+    struct guard_lead lead = guard->lead[(*followed)++];
     int done = guard_follow(guard, &lead, at);
     if (done > 0 && lead.end == LEAD_CONFIG) done = guard_read_config(guard, at, lead.base);
     if (done < 0) return -1;
   }
   return 0;
+}
+
+/* ---- links ---- */
+
+/* A cover is on a name, and a file can have others: they are covered, too, wherever they are in a writable zone. */
+struct links {
+  struct identity *file;
+  size_t count;
+};
+
+static int add_link(struct links *links, dev_t dev, ino_t ino) {
+  for (size_t i = 0; i < links->count; i++)
+    if (links->file[i].dev == dev && links->file[i].ino == ino) return 0;
+  struct identity *more = grow(links->file, links->count, sizeof *more);
+  if (!more) return -1;
+  links->file = more;
+  links->file[links->count++] = (struct identity){dev, ino};
+  return 0;
+}
+
+static int add_links_below(struct guard *guard, struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
+  struct walk walk = {.zone = zone->fd, .start = cover->path, .for_linked = 1, .for_links = 1, .entries_max = WALK_ENTRIES_MAX};
+  int done = walk_zone(&walk);
+  if (done < 0) mark_unprotected(guard, zone, cover->path);
+  for (size_t i = 0; done == 0 && i < walk.count; i++) {
+    const struct find *find = &walk.find[i];
+    if (find->kind == FIND_TWIN) done = add_link(links, find->identity.dev, find->identity.ino);
+    if (find->kind == FIND_LINK) done = guard_add_lead(guard, &(struct guard_lead){.from = zone->source, .text = find->path, .end = LEAD_INNER});
+  }
+  int error = errno;
+  walk_free(&walk);
+  errno = error;
+  return done;
+}
+
+static int find_links_of(struct guard *guard, struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
+  char at[PATH_MAX];
+  struct stat status;
+  if (cover->writable) return 0;
+  if (S_ISDIR(cover->type)) return add_links_below(guard, links, zone, cover);
+  if (!S_ISREG(cover->type)) return 0;
+  enum look look = look_at(zone->fd, cover->path, at, &status);
+  if (look == LOOK_FAILED) return mark_unprotected(guard, zone, cover->path);
+  if (look != LOOK_FOUND || status.st_nlink < 2) return 0; /* exchanged meanwhile: the stager compares what it covers */
+  return add_link(links, status.st_dev, status.st_ino);
+}
+
+static int cover_links(struct guard *guard, struct guard_zone *zone, const struct links *links) {
+  struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count, .entries_max = WALK_ENTRIES_MAX};
+  int done = walk_zone(&walk);
+  if (done < 0) mark_unwalked(guard, zone, &walk);
+  for (size_t i = 0; done == 0 && i < walk.count; i++)
+    if (walk.find[i].kind == FIND_TWIN && !is_covered(zone, walk.find[i].path)) done = close_file(guard, zone, &walk.find[i]);
+  int error = errno;
+  walk_free(&walk);
+  errno = error;
+  return done;
+}
+
+/* Files that lie outside of every writable zone. */
+static int add_links_of_plan(struct guard *guard, struct links *links, const struct launchfile *file) {
+  struct entry entry;
+  size_t position = 0;
+  uint64_t device, inode;
+  while (launchfile_next(file, &position, &entry)) {
+    if (entry.verb != V_LINKED) continue;
+    copy_text(guard->failed, sizeof guard->failed, "linked");
+    errno = EINVAL;
+    if (parse_number(entry.word[0], UINT64_MAX, &device) < 0 || parse_number(entry.word[1], UINT64_MAX, &inode) < 0) return -1;
+    if (add_link(links, (dev_t)device, (ino_t)inode) < 0) return -1;
+  }
+  return 0;
+}
+
+/* In the covers that have come since the last time. */
+static int find_links(struct guard *guard, struct links *links) {
+  for (size_t i = 0; i < guard->zones; i++)
+    for (struct guard_zone *zone = &guard->zone[i]; zone->searched < zone->covers;)
+      if (find_links_of(guard, links, zone, &zone->cover[zone->searched++]) < 0) return -1;
+  return 0;
+}
+
+/* Whatever is followed may close more, in which there may be more to follow. */
+static int close_leads(struct guard *guard, struct links *links) {
+  for (size_t followed = 0; find_links(guard, links) == 0;) {
+    if (followed == guard->leads) return 0;
+    if (follow_leads(guard, &followed) < 0) return -1;
+  }
+  return -1;
+}
+
+/* Steps in a directory that was closed after them. */
+static void close_ways(struct guard_zone *zone) {
+  for (size_t i = 0; i < zone->covers; i++) {
+    size_t longest = 0;
+    for (size_t j = 0; j < zone->covers && zone->cover[i].is_way; j++) {
+      const struct guard_cover *above = &zone->cover[j];
+      size_t length = strlen(above->path);
+      if (above->is_way || length <= longest || strncmp(zone->cover[i].path, above->path, length) != 0 || zone->cover[i].path[length] != '/') continue;
+      zone->cover[i].writable = above->writable;
+      longest = length;
+    }
+  }
+}
+
+static int close_links(struct guard *guard, const struct launchfile *file) {
+  struct links links = {NULL, 0};
+  int done = add_links_of_plan(guard, &links, file);
+  if (done == 0) done = close_leads(guard, &links);
+  for (size_t i = 0; i < guard->zones; i++) close_ways(&guard->zone[i]);
+  for (size_t i = 0; links.count > 0 && i < guard->zones && done == 0; i++)
+    if (guard->zone[i].fd >= 0) done = cover_links(guard, &guard->zone[i], &links);
+  int error = errno;
+  free(links.file);
+  errno = error;
+  return done;
 }
 
 /* ---- all zones ---- */
@@ -463,7 +514,7 @@ int guard_prepare(struct guard *guard, const struct launchfile *file) {
     if (on_record(guard, &zone, &entry) < 0) return -1;
   for (size_t i = 0; i < guard->zones; i++)
     if (guard->zone[i].fd >= 0 && look_through(guard, &guard->zone[i]) < 0) return -1;
-  return follow_leads(guard) < 0 ? -1 : close_links(guard, file);
+  return close_links(guard, file);
 }
 
 const struct guard_zone *guard_zone_at(const struct guard *guard, const char *target) {

@@ -8,7 +8,8 @@
  * each run, when nothing inside is left: every missing name is looked up again, every zone looked through for git directories that
  * were not there before (lib/walk.h), and what is found is renamed in its directory to NAME.set-aside.RUN.
  *
- * A file with several names is covered at each of them. For root, files that run with other rights than their caller's are covered.
+ * What a link in a covered directory leads to is covered, too: `hooks/pre-commit` is often one. So is a file with several names, at each
+ * of them. For root, files that run with other rights than their caller's are covered.
  *
  * Every look starts at the zone's descriptor, which is opened once and compared with the plan, and follows no link (lib/look.h). What
  * cannot be looked at refuses the run before it starts, and is reported like an attempt after it: a command must not gain by hiding.
@@ -26,6 +27,7 @@
 struct guard_cover {
   const char *path; /* relative to the zone */
   int writable;     /* only kept in its place */
+  int is_way;       /* and is nothing but a step to something else */
   size_t kept;      /* so many of the following lie in it, and stay writable where it does not */
   struct identity identity;
   mode_t type;
@@ -44,6 +46,7 @@ struct guard_lead {
     LEAD_PATH,  /* is closed */
     LEAD_LINK,  /* stays as it is: only the links on the way matter */
     LEAD_WORD,  /* is closed where it is a file, and not watched where it is missing */
+    LEAD_INNER, /* of a link in a closed directory: is closed unless it is the root of a zone */
     LEAD_CONFIG /* is closed, and is a configuration of git that leads further */
   } end;
   const char *base; /* LEAD_CONFIG: the directory of the host in which its programs are started */
@@ -64,7 +67,7 @@ struct guard_zone {
   struct root_names root; /* read before the names are looked for, and again by the sweep */
   const char *open; /* names in a git directory that stay writable, and systems that are not protected (`.hg`), separated by blanks */
   struct guard_cover *cover;
-  size_t covers;
+  size_t covers, searched; /* so many of them have been looked through for links */
   struct guard_name *name;
   size_t names;
   struct guard_repository *repository;
@@ -141,6 +144,8 @@ int guard_follow(struct guard *guard, const struct guard_lead *lead, char at[PAT
 /* Covers, or watches, a path of the host in every writable zone that holds it, unless it is already. -1 with errno and `failed`. */
 int guard_cover_path(struct guard *guard, const char *path, const struct stat *status);
 int guard_watch_name(struct guard *guard, const char *path);
+/* Keeps a directory of the host in its place, in every writable zone that holds it; its entries can be written. -1 as above. */
+int guard_keep_path(struct guard *guard, const char *path, const struct stat *status);
 /* `path` of the host in a zone: what follows its root; NULL = it is not in there, or the zone is a single file. */
 const char *guard_below(const struct guard_zone *zone, const char *path);
 /* Opens a file of the host for reading, also in a directory that its user has closed; never a link (ELOOP), and without waiting for a

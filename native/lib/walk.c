@@ -70,7 +70,7 @@ static struct find find_of(enum find_kind kind, const char *path, const struct s
   return (struct find){kind, status->st_mode & S_IFMT, {status->st_dev, status->st_ino}, path, -1};
 }
 
-static int checks_files(const struct walk *walk) { return walk->for_set_id || walk->for_linked || walk->wanted_count > 0; }
+static int checks_files(const struct walk *walk) { return walk->for_set_id || walk->for_linked || walk->for_links || walk->wanted_count > 0; }
 
 static const struct identity *wanted_inode(const struct walk *walk, ino_t ino) {
   for (size_t i = 0; i < walk->wanted_count; i++)
@@ -113,6 +113,41 @@ static int on_file(struct listing *listing, const char *name, ino_t ino) {
   int is_set_id = walk->for_set_id && ((status.st_mode & (S_ISUID | S_ISGID)) || has_capabilities(name));
   if (!is_twin && !is_set_id) return 0;
   struct find find = find_of(is_twin ? FIND_TWIN : FIND_SET_ID, arena_join(&walk->arena, walk->at, name), &status);
+  return find.path ? add_find(walk, &find) : -1;
+}
+
+/* ---- links ---- */
+
+static int depth_of(const char *path) {
+  int depth = path[0] != 0;
+  for (const char *at = path; *at; at++) depth += *at == '/';
+  return depth;
+}
+
+/* A ".." behind a name may go up from anywhere: that name can be a link, too. */
+static int leads_out(const char *text, int depth) {
+  int is_named = 0;
+  if (text[0] == '/') return 1;
+  for (size_t length; *text; text += length + (text[length] == '/')) {
+    length = strcspn(text, "/");
+    if (length == 0 || (length == 1 && text[0] == '.')) continue;
+    if (length != 2 || strncmp(text, "..", 2) != 0) is_named = 1;
+    else if (is_named || depth-- == 0) return 1;
+  }
+  return 0;
+}
+
+static int on_link(struct listing *listing, const char *name) {
+  struct walk *walk = listing->walk;
+  char text[PATH_MAX];
+  struct stat status;
+  int found = walk->for_links ? status_of(listing, name, &status) : 0; /* opens the directory where its user has closed it */
+  if (found <= 0 || !S_ISLNK(status.st_mode)) return found < 0 ? -1 : 0;
+  ssize_t length = readlinkat(listing->fd, name, text, sizeof text - 1);
+  if (length < 0) return errno == ENOENT || errno == EINVAL ? 0 : -1;
+  text[length] = 0;
+  if (!leads_out(text, depth_of(walk->at) - depth_of(walk->start ? walk->start : ""))) return 0;
+  struct find find = find_of(FIND_LINK, arena_join(&walk->arena, walk->at, name), &status);
   return find.path ? add_find(walk, &find) : -1;
 }
 
@@ -175,6 +210,7 @@ static int on_entry(struct listing *listing, const struct directory_entry *entry
   listing->parts |= repository_part(name);
   int type = type_of(listing, name, entry->type);
   if (type == DT_DIR) return on_directory(listing, name);
+  if (type == DT_LNK) return on_link(listing, name);
   return type == DT_REG ? on_file(listing, name, entry->ino) : type < 0 ? -1 : 0;
 }
 

@@ -28,6 +28,7 @@ enum find_kind {
   FIND_KEPT,    /* a repository below `modules` or `worktrees` of a git directory */
   FIND_SET_ID,  /* a regular file with a set-id bit or capabilities */
   FIND_TWIN,    /* a name of a file that has others */
+  FIND_LINK,    /* a symbolic link that leads out of where the walk began */
   FIND_TOO_DEEP /* a directory whose path the kernel does not take */
 };
 
@@ -51,6 +52,7 @@ struct walk {
   int for_empty;                 /* entries `.git`, `.hg` and `.jj` that lead nowhere now, too */
   size_t entries_max;            /* more are E2BIG; 0 = no bound */
   int for_linked;                /* FIND_TWIN: every regular file with more than one name */
+  int for_links;                 /* FIND_LINK */
   const struct identity *wanted; /* FIND_TWIN: these files */
   size_t wanted_count;
 

@@ -25,9 +25,16 @@ const LINKS: Readonly<Record<string, string>> = {
   '.vscode': 'real/vscode',
   '.agents': '../outside',
   '.envrc': 'later/envrc',
+  // In a directory that is closed itself.
+  '.husky/pre-push': '../scripts/push.sh',
+  '.husky/all': '../scripts/all',
+  'scripts/all/more': '../more.sh',
+  '.husky/later': '../later/hook',
 }
 
 const CONFIG = `
+[merge "x"]
+	driver = ways/x/../../merge.sh tools/hooks/on/the/../../../../merge.sh
 [core]
 	repositoryformatversion = 0
 	hooksPath = tools/hooks
@@ -51,7 +58,8 @@ const CONFIG = `
 const TARGETS = [
   ...['githooks/pre-commit', 'conf/npmrc', 'real/vscode/tasks.json'],
   ...['tools/hooks/pre-commit', 'fsm.sh', 'tools/ssh.sh', 'clean.sh', 'bin/text', 'helper.sh', 'alias.sh'],
-  ...['cfg/git', 'cfg/never', 'cfg/filter.sh'],
+  ...['cfg/git', 'cfg/never', 'cfg/filter.sh', 'merge.sh', 'tools/hooks/on/the/way'],
+  ...['scripts/push.sh', 'scripts/all/hook', 'scripts/more.sh'],
 ]
 
 const write = (zone: string, path: string, text: string): void => {
@@ -61,7 +69,8 @@ const write = (zone: string, path: string, text: string): void => {
 
 async function makeZone(): Promise<string> {
   const zone = join(await temporaryDirectory({ mode: 0o755 }), 'zone')
-  for (const name of ['.git/objects', '.git/refs', '../outside']) mkdirSync(join(zone, name), { recursive: true })
+  for (const name of ['.git/objects', '.git/refs', '../outside', '.husky', 'ways/x', 'ways/y/z/away'])
+    mkdirSync(join(zone, name), { recursive: true })
   write(zone, '.git/HEAD', 'ref: refs/heads/main\n')
   write(zone, '.git/config', CONFIG)
   for (const path of TARGETS) write(zone, path, 'host\n')
@@ -93,7 +102,7 @@ describeWith('userns', 'what a protected name leads to', () => {
       const links = Object.keys(LINKS)
       const replace = `for link in ${links.join(' ')}; do ln -sfn /tmp $link || mv $link gone || rm -f $link && echo $link; done 2>/dev/null`
       const move =
-        'for way in tools cfg conf real githooks; do mv $way gone && echo $way && mv gone $way; done 2>/dev/null; true'
+        'for way in tools cfg conf real githooks scripts scripts/all ways/x; do mv $way away && echo $way && mv away $way; done 2>/dev/null; true'
       const result = await run(zone, words, `${evil(TARGETS)}; ${replace}; ${move}`)
       expect([result.reason, result.exitCode]).toEqual(['exit', 0])
       expect(printed(result)).toEqual([])
@@ -105,6 +114,7 @@ describeWith('userns', 'what a protected name leads to', () => {
 
     test.each([
       ['where a link leads nowhere yet', 'later/envrc'],
+      ['where a link in a closed directory leads nowhere yet', 'later/hook'],
       ['where a program is named that is not there yet', 'bin/text'],
       ['where a file is included that is not there yet', 'cfg/never'],
     ])('is not to be made %s', async (_, path) => {
