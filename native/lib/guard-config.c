@@ -2,6 +2,9 @@
  * Paths in the configuration of a repository: hooks, included files, and programs that git starts. The host runs them later, so they are
  * closed where they lie in a writable zone. The file is read as git reads it (lib/git-config.h), and git is not started.
  *
+ * Mercurial and Jujutsu start programs by nearly every key, so of their files every word that is a file of a zone is closed, and
+ * what an extension or an `%include` names is closed and watched, too (hgrc(5); config.md of Jujutsu).
+ *
  * The condition of an `includeIf` is not asked: it may hold another day. Settings of the user and of the machine are read only where a
  * repository includes them.
  */
@@ -31,7 +34,7 @@ enum meaning {
   NAMES_ALIAS    /* the same behind "!", and nothing otherwise */
 };
 
-/* By section and name, "*" = any name. From git-config(1) and git-hook(1). */
+/* By section and name, "*" = any name. From git-config(1), git-hook(1) and git-lfs-config(5). */
 static const struct {
   const char *section, *name;
   enum meaning meaning;
@@ -78,6 +81,11 @@ static const struct {
     {"sendemail", "*", NAMES_PROGRAM},
     {"guitool", "cmd", NAMES_PROGRAM},
     {"instaweb", "httpd", NAMES_PROGRAM},
+    {"gc", "recentobjectshook", NAMES_PROGRAM},
+    {"imap", "tunnel", NAMES_PROGRAM},
+    {"lfs", "path", NAMES_PROGRAM}, /* lfs.customtransfer.NAME.path */
+    {"lfs", "clean", NAMES_PROGRAM},
+    {"lfs", "smudge", NAMES_PROGRAM},
     {"credential", "helper", NAMES_ALIAS},
     {"alias", "*", NAMES_ALIAS},
     {"submodule", "update", NAMES_ALIAS},
@@ -120,6 +128,18 @@ static const char *value_of(const char *word) {
   return sign && sign < word + strcspn(word, "/") ? sign + 1 : NULL;
 }
 
+/* What follows a variable or a command in its place: the part behind the first slash may lie in the directory, or in the user's home. */
+static int add_rest(struct config *config, const char *word) {
+  const char *slash = strchr(word, '/'), *home = getenv("HOME");
+  const char *rest = slash ? slash + strspn(slash, "/") : "";
+  if (!rest[0]) return 0;
+  if (home && home[0] == '/' && add_lead(config, home, rest, LEAD_WORD) < 0) return -1;
+  return add_lead(config, config->base, rest, LEAD_WORD);
+}
+
+/* "$NAME/x", "${NAME}/x", "$(command)/x", "`command`/x", and the same in quotes. */
+static int follows_expansion(const char *line, const char *at) { return at > line && (at[-1] == '$' || (at[0] == '/' && strchr(")}`\"'", at[-1]))); }
+
 /*
  * Each word of the line may be a file of the zone: "./x", "sh tools/x.sh", "NAME=1 x --option=y". The program itself is watched where it
  * is missing, unless the shell looks for it on PATH; the other words may name what the program makes.
@@ -129,9 +149,11 @@ static int add_words(struct config *config, const char *line) {
   int is_program = 1;
   for (const char *at = line + strspn(line, BETWEEN_WORDS); *at; at += strspn(at, BETWEEN_WORDS)) {
     size_t length = strcspn(at, BETWEEN_WORDS);
+    int is_rest = follows_expansion(line, at);
     snprintf(word, sizeof word, "%.*s", (int)length, at);
     at += length;
     if (length >= sizeof word) continue; /* no path */
+    if (is_rest && add_rest(config, word) < 0) return -1;
     const char *value = value_of(word), *path = value ? value : word;
     if (path[0] && path[0] != '-' && path[0] != '%' && add_lead(config, config->base, path, is_program && !value && strchr(path, '/') ? LEAD_PATH : LEAD_WORD) < 0) return -1;
     if (!value) is_program = 0;
@@ -193,6 +215,69 @@ int guard_read_config(struct guard *guard, const char *at, const char *base) {
   errno = error;
   return done;
 }
+
+/* ---- Mercurial and Jujutsu ---- */
+
+/* The rest of the line behind `mark`, without blanks around it; NULL = it begins otherwise. */
+static const char *behind(char *line, const char *mark) {
+  if (strncmp(line, mark, strlen(mark)) != 0) return NULL;
+  char *rest = line + strlen(mark);
+  rest += strspn(rest, " \t");
+  for (size_t length = strlen(rest); length > 0 && strchr(" \t\r", rest[length - 1]); length--) rest[length - 1] = 0;
+  return rest;
+}
+
+/* A path may be meant from where programs start, or from the file's directory. */
+static int add_both(struct config *config, const char *text, enum lead_end end) {
+  return add_lead(config, config->base, text, end) < 0 || add_lead(config, config->directory, text, end) < 0 ? -1 : 0;
+}
+
+static int add_hgrc_words(struct config *config, char *line) {
+  static const char BETWEEN[] = BETWEEN_WORDS "=,[]:!";
+  char *saved = NULL;
+  for (char *word = strtok_r(line, BETWEEN, &saved); word; word = strtok_r(NULL, BETWEEN, &saved))
+    if (strlen(word) < PATH_MAX && (add_both(config, word, LEAD_WORD) < 0 || add_rest(config, word) < 0)) return -1;
+  return 0;
+}
+
+/* `name = path` in the section of extensions; "!" switches one off, and a name alone is looked for elsewhere. */
+static const char *extension_of(char *line) {
+  char *sign = strchr(line, '=');
+  const char *path = sign ? behind(sign, "=") : NULL;
+  return path && path[0] && path[0] != '!' && strlen(path) < PATH_MAX ? path : NULL;
+}
+
+static int on_hgrc_line(struct config *config, char *line, int *in_extensions) {
+  const char *include = behind(line, "%include");
+  if (include) return include[0] && strlen(include) < PATH_MAX ? add_lead(config, config->directory, include, LEAD_HGRC) : 0;
+  if (line[0] == '[') *in_extensions = strncmp(line, "[extensions]", strlen("[extensions]")) == 0;
+  const char *extension = *in_extensions ? extension_of(line) : NULL;
+  if (extension) return add_both(config, extension, LEAD_PATH);
+  return line[0] == '#' || line[0] == ';' ? 0 : add_hgrc_words(config, line);
+}
+
+int guard_read_hgrc(struct guard *guard, const char *at, const char *base) {
+  struct config config = {.guard = guard, .base = base};
+  size_t size;
+  directory_of(at, config.directory);
+  char *text = read_text(guard, at, &size), *saved = NULL;
+  if (!text && (errno == EISDIR || errno == ENOENT || errno == ENOTDIR)) return 0;
+  if (text) text[size] = 0; /* read_all has room for it */
+  int done = text && memchr(text, 0, size) ? (errno = EBADMSG, -1) : text ? 0 : -1, in_extensions = 0, error = errno;
+  for (char *line = text && done == 0 ? strtok_r(text, "\n", &saved) : NULL; line && done == 0; line = strtok_r(NULL, "\n", &saved))
+    if ((done = on_hgrc_line(&config, line, &in_extensions)) < 0) error = errno;
+  free(text);
+  if (done < 0) copy_text(guard->failed, sizeof guard->failed, at);
+  errno = error;
+  return done;
+}
+
+int guard_add_hgrc(struct guard *guard, const char *path, const char *base) {
+  int done = guard_read_hgrc(guard, path, base);
+  return done < 0 && errno == ELOOP ? guard_add_lead(guard, &(struct guard_lead){"/", path, LEAD_HGRC, base}) : done;
+}
+
+/* ---- git ---- */
 
 static int add_config(struct guard *guard, const char *base, const char *directory, const char *below) {
   char text[PATH_MAX];

@@ -147,12 +147,24 @@ static int close_linked(struct guard *guard, struct guard_zone *zone, const stru
   return close_directory(guard, zone, walk, index);
 }
 
-/* Of git's, which name programs and further files. */
+/* Of Mercurial and Jujutsu, `path` is their directory. What their other files say is a path at most. */
+static int add_hgrcs(struct guard *guard, const struct repository_system *system, char *path) {
+  char *base = arena_copy(&guard->arena, path, strlen(path) - strlen(system->name) - 1);
+  for (const char *const *name = system->closed; base && *name; name++) {
+    const char *file = arena_join(&guard->arena, path, *name);
+    if (!file || guard_add_hgrc(guard, file, base) < 0) return -1;
+  }
+  return base ? 0 : -1;
+}
+
+/* They name programs and further files. */
 static int add_configs(struct guard *guard, const struct guard_zone *zone, const struct find *find) {
   char path[PATH_MAX];
-  if (find->kind == FIND_KEPT || system_of(find) != &REPOSITORY_SYSTEM[0] || is_open(zone, "config")) return 0;
+  int is_git = system_of(find) == &REPOSITORY_SYSTEM[0];
+  if (find->kind == FIND_KEPT || (is_git && is_open(zone, "config"))) return 0;
   if ((size_t)snprintf(path, sizeof path, "%s%s%s", strcmp(zone->source, "/") == 0 ? "" : zone->source, find->path[0] ? "/" : "", find->path) >= sizeof path)
     return errno = ENAMETOOLONG, mark_unprotected(guard, zone, find->path);
+  if (!is_git) return S_ISDIR(find->type) ? add_hgrcs(guard, system_of(find), path) : 0;
   return guard_add_configs(guard, path, find->kind, find->type);
 }
 
@@ -352,6 +364,7 @@ static int follow_leads(struct guard *guard, size_t *followed) {
     struct guard_lead lead = guard->lead[(*followed)++];
     int done = guard_follow(guard, &lead, at);
     if (done > 0 && lead.end == LEAD_CONFIG) done = guard_read_config(guard, at, lead.base);
+    if (done > 0 && lead.end == LEAD_HGRC) done = guard_read_hgrc(guard, at, lead.base);
     if (done < 0) return -1;
   }
   return 0;
@@ -429,11 +442,22 @@ static int add_links_of_plan(struct guard *guard, struct links *links, const str
   return 0;
 }
 
+/* Zones may share a directory: a name at the root of one is an ordinary file of another. */
+static int cover_everywhere(struct guard *guard, const struct guard_zone *zone, const struct guard_cover *cover) {
+  char path[PATH_MAX];
+  struct stat status = {.st_dev = cover->identity.dev, .st_ino = cover->identity.ino, .st_mode = cover->type};
+  if (guard->zones < 2) return 0;
+  guard_host_path(zone, cover->path, path, sizeof path);
+  return cover->writable ? guard_keep_path(guard, path, &status) : guard_cover_path(guard, path, &status);
+}
+
 /* In the covers that have come since the last time. */
 static int find_links(struct guard *guard, struct links *links) {
   for (size_t i = 0; i < guard->zones; i++)
-    for (struct guard_zone *zone = &guard->zone[i]; zone->searched < zone->covers;)
-      if (find_links_of(guard, links, zone, &zone->cover[zone->searched++]) < 0) return -1;
+    for (struct guard_zone *zone = &guard->zone[i]; zone->searched < zone->covers;) {
+      const struct guard_cover cover = zone->cover[zone->searched++];
+      if (find_links_of(guard, links, zone, &cover) < 0 || cover_everywhere(guard, zone, &cover) < 0) return -1;
+    }
   return 0;
 }
 

@@ -47,9 +47,10 @@ struct guard_lead {
     LEAD_LINK,  /* stays as it is: only the links on the way matter */
     LEAD_WORD,  /* is closed where it is a file, and not watched where it is missing */
     LEAD_INNER, /* of a link in a closed directory: is closed unless it is the root of a zone */
-    LEAD_CONFIG /* is closed, and is a configuration of git that leads further */
+    LEAD_CONFIG, /* is closed, and is a configuration of git that leads further */
+    LEAD_HGRC    /* the same of Mercurial or Jujutsu */
   } end;
-  const char *base; /* LEAD_CONFIG: the directory of the host in which its programs are started */
+  const char *base; /* LEAD_CONFIG, LEAD_HGRC: the directory of the host in which its programs are started */
 };
 
 /* What is kept of a git directory from the beginning to the end. */
@@ -155,6 +156,10 @@ int guard_open_file(struct guard *guard, const char *path);
 int guard_add_lead(struct guard *guard, const struct guard_lead *lead);
 /* The leads in the configuration at `at`, a path of the host without links. -1 with errno and `failed`. */
 int guard_read_config(struct guard *guard, const char *at, const char *base);
+/* The same for one of Mercurial or Jujutsu. Each word of it may be a file: their own rules, unlike git's, are not known here. */
+int guard_read_hgrc(struct guard *guard, const char *at, const char *base);
+/* One that the walk has found, at `path` of the host. */
+int guard_add_hgrc(struct guard *guard, const char *path, const char *base);
 /* The configurations of a repository: the directory, or file, `.git` at `path` of the host, or one without a name. */
 int guard_add_configs(struct guard *guard, const char *path, enum find_kind kind, mode_t type);
 /* As a person on the host would call it, cut where there is no room. */

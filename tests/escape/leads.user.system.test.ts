@@ -50,8 +50,28 @@ const CONFIG = `
 	textconv = bin/text
 [alias]
 	ac = !git add . && sh ./alias.sh
+	top = !$(git rev-parse --show-toplevel)/tools/top.sh && "$PWD"/tools/pwd.sh
+[lfs "customtransfer.x"]
+	path = tools/transfer
 [credential]
 	helper = !./helper.sh
+`
+
+const HGRC = `
+%include ../hg/more
+[extensions]
+one = hg/extension
+two = ! hg/off
+[hooks]
+pre-status = sh hg/hook.sh
+outgoing = python:hg/hook.py:run
+`
+
+const JJ = `
+[ui]
+editor = ["jj/editor", "-w"]
+[aliases]
+x = ["util", "exec", "--", "sh", "-c", "$JJ_WORKSPACE_ROOT/jj/alias.sh"]
 `
 
 /** Of the zone, and what is named there. */
@@ -59,6 +79,8 @@ const TARGETS = [
   ...['githooks/pre-commit', 'conf/npmrc', 'real/vscode/tasks.json'],
   ...['tools/hooks/pre-commit', 'fsm.sh', 'tools/ssh.sh', 'clean.sh', 'bin/text', 'helper.sh', 'alias.sh'],
   ...['cfg/git', 'cfg/never', 'cfg/filter.sh', 'merge.sh', 'tools/hooks/on/the/way'],
+  ...['tools/top.sh', 'tools/pwd.sh', 'tools/transfer'],
+  ...['hg/more', 'hg/extension/__init__.py', 'hg/hook.sh', 'hg/hook.py', 'hg/tool', 'jj/editor', 'jj/alias.sh'],
   ...['scripts/push.sh', 'scripts/all/hook', 'scripts/more.sh'],
 ]
 
@@ -75,6 +97,9 @@ async function makeZone(): Promise<string> {
   write(zone, '.git/config', CONFIG)
   for (const path of TARGETS) write(zone, path, 'host\n')
   write(zone, 'cfg/git', '[filter "y"]\n\tsmudge = cfg/filter.sh\n')
+  write(zone, 'hg/more', '[merge-tools]\nx.executable = hg/tool\n')
+  write(zone, '.hg/hgrc', HGRC)
+  write(zone, '.jj/repo/config.toml', JJ)
   for (const [link, text] of Object.entries(LINKS)) symlinkSync(text, join(zone, link))
   return zone
 }
@@ -134,6 +159,14 @@ describeWith('userns', 'what a protected name leads to', () => {
     expect(printed(await run(zone, [], script))).toEqual(['other/hooks/pre-push'])
     writeFileSync(join(zone, '.git/config'), `${CONFIG}[core]\n\thooksPath = other/hooks\n`)
     expect(printed(await run(zone, [], script))).toEqual([])
+  })
+
+  test.each(ENGINES)('is closed in each zone that shows it, $engine', async ({ words }) => {
+    const zone = await makeZone()
+    write(zone, 'sub/.vscode/tasks.json', 'host\n')
+    const script = evil(['sub/.vscode/tasks.json'])
+    expect(printed(await run(zone, words, script))).toEqual(['sub/.vscode/tasks.json']) // only a zone's root counts
+    expect(printed(await run(zone, [...words, '--rw', 'sub:/data'], script))).toEqual([])
   })
 
   test('is refused by name where the configuration cannot be read as git reads it', async () => {
