@@ -15,13 +15,15 @@ export interface PlanReport {
   readonly command: readonly string[]
   /** Backends that `auto` would have taken before, each with what it lacks. */
   readonly passedOver: readonly string[]
+  /** Which runs it is kept for. */
+  readonly served?: string
 }
 
 const WIDTH = 80
 const INDENT = 11
 
 export function planText(report: PlanReport): string {
-  const { plan, command } = report
+  const { plan, command, served } = report
   const sections: readonly (readonly [string, readonly string[]])[] = [
     ['command', [`${command.map(neutralise).join(' ')}   in ${plan.workdir}`]],
     ['profile', [plan.profile]],
@@ -32,6 +34,7 @@ export function planText(report: PlanReport): string {
     ['variables', variableLines(plan.env)],
     ['protected', protectedLines(plan.zones)],
     ['filter', [`seccomp ${plan.seccomp.profile}`]],
+    ['plan', served === undefined ? [] : [served]],
     ['warnings', plan.warnings],
   ]
   return sections.flatMap(([name, lines]) => (lines.length === 0 ? [] : section(name, lines))).join('')

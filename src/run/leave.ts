@@ -249,6 +249,15 @@ export async function leaveForClient(prepared: Prepared, begunMs: number): Promi
   return guarded
 }
 
+/** Which runs are started without Node once this plan is there, for people. */
+export async function servedRuns(prepared: Prepared, invocation: Invocation): Promise<string> {
+  const options = { ...prepared.options, invocation }
+  const left = await guardedLaunch({ ...prepared, options }, Date.now())
+  if (left === undefined) return 'Node plans each run'
+  const why = left.servesOneBecause
+  return why === undefined ? 'kept, for every directory' : `kept, for this directory alone: ${why}`
+}
+
 export async function leave({ options }: Prepared, guarded: GuardedLaunch | undefined): Promise<void> {
   if (guarded !== undefined) storeLaunch(cacheOwner(options), guarded)
 }

@@ -265,7 +265,8 @@ describeWith('userns', 'the plan for every directory', () => {
     })
   })
 
-  test.each<readonly [string, readonly string[], RegExp]>([
+  test.each<readonly [string, readonly string[], RegExp, string?]>([
+    ['a part of a protected name as the zone', ['--rw', '.'], /^the plan of another directory/, 'bound/.github'],
     ['a zone beside it', ['--rw', '.', '--ro', '../beside'], /^from another directory|another one$/],
     ['a zone in it', ['--ro', 'below'], /^the plan was made from .*below$|another one$/],
     ['it by its path', ['--rw', 'PATH'], /another one$|^from another directory/],
@@ -275,8 +276,8 @@ describeWith('userns', 'the plan for every directory', () => {
     ['a home of its own', ['--home', 'project', '--rw', '.'], /^home/],
     ['names of tools', ['--allow-host', '@npm', '--rw', '.'], /^nothing is left$/],
     ['a program in it', ['--rw', '.', '--', './.cargo/bin/tool'], /is looked for in the directory$/],
-  ])('is not made for others where it has %s', async (_, words, why) => {
-    const directory = made(at('bound/one'))
+  ])('is not made for others where it has %s', async (_, words, why, name = 'bound/one') => {
+    const directory = made(at(name))
     made(at('bound/one/below'))
     made(at('bound/beside'))
     writeFileSync(at('bound/one/p.yaml'), 'sandbox: { extends: default }\n')

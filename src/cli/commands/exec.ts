@@ -164,23 +164,25 @@ async function showPlan(request: ExecRequest): Promise<number> {
   } else if (given['argv'] === true) {
     await writeStdout(withLineEnd(await printLaunch(prepared)))
   } else if (isJsonPlan(request)) await writeStdout(`${JSON.stringify(prepared.plan, null, 2)}\n`)
-  else await writeStdout(await textOfPlan(prepared))
+  else await writeStdout(await textOfPlan(prepared, request))
   return 0
 }
 
 /** `--plan --json` cannot mean anything else. */
 const isJsonPlan = ({ given, json }: ExecRequest): boolean => given['plan'] === 'json' || json !== undefined
 
-async function textOfPlan(prepared: Prepared): Promise<string> {
-  const [{ planText }, { passedOver }] = await Promise.all([
+async function textOfPlan(prepared: Prepared, { variables }: ExecRequest): Promise<string> {
+  const [{ planText }, { passedOver }, { servedRuns }] = await Promise.all([
     import('../../report/plan-text.ts'),
     import('../../plan/choose-backend.ts'),
+    import('../../run/leave.ts'),
   ])
   const { plan, policy } = prepared
   return planText({
     plan,
     policy,
     command: prepared.request.command,
+    served: await servedRuns(prepared, { options: [], variables, program: prepared.request.command[0] ?? '' }),
     passedOver: passedOver({ ...prepared, needs: plan.needs }, plan.backend),
   })
 }
