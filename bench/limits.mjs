@@ -2,7 +2,7 @@
 //   node bench/limits.mjs [RUNS]
 // Everything else is the same in both, the walls, the record of the run included. Exit status 0 when the
 // goal is met, 1 when it is not, 2 when the measuring itself failed.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -41,10 +41,7 @@ function writeLaunchFile(path, magic, some) {
 
 /** Both launch files, and what the first of them says about limits. */
 function launchFiles(stage) {
-  const cache = join(stage.env.XDG_CACHE_HOME, 'llm-do/launch')
-  const [name] = readdirSync(cache)
-  if (name === undefined) throw new Error('no launch file was left for the client: see llm-do exec --plan')
-  const words = readFileSync(join(cache, name), 'latin1').split('\0')
+  const words = stage.launchWords()
   const all = records(words)
   const files = { with: join(stage.directory, 'with-limits'), without: join(stage.directory, 'without-limits') }
   writeLaunchFile(files.with, words[0], all)

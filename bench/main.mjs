@@ -3,7 +3,7 @@
 //   node bench/main.mjs [--runs N] [--rows NAME,...] [--json]
 // Exit status 0 when every row that was measured met its goal, 1 when one did not, 2 when the bench itself failed.
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, release } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,6 +16,7 @@ import { explain } from './explain.mjs'
 import { countLeftovers, growthSince } from './leftovers.mjs'
 import { limits } from './limits.mjs'
 import { network } from './network.mjs'
+import { patterns } from './patterns.mjs'
 import { highWater, weightBelow, withPool } from './pool.mjs'
 import { makeStage, ROOT } from './stage.mjs'
 import { median, netRatio, quantile, table } from './statistics.mjs'
@@ -45,13 +46,6 @@ async function turns(bench, name, { commands, rounds, atOnce, before }) {
 
 const ratio = (times, one, other) => median(times[one]) / median(times[other])
 
-function launchWords(stage) {
-  const directory = join(stage.env.XDG_CACHE_HOME, 'llm-do/launch')
-  const [name] = readdirSync(directory)
-  if (name === undefined) throw new Error('no launch file was left for the client: see llm-do exec --plan')
-  return readFileSync(join(directory, name), 'latin1').split('\0')
-}
-
 async function start(bench) {
   const { stage, runs } = bench
   const cold = [stage.exec, ...bench.cold, '--', 'true']
@@ -59,7 +53,7 @@ async function start(bench) {
   const commands = {
     bwrap: [...NAIVE, 'true'],
     cold,
-    'by hand': [...byHand(launchWords(stage)), 'true'],
+    'by hand': [...byHand(stage.launchWords()), 'true'],
     true: ['true'],
   }
   const times = await turns(bench, 'start-up', { commands, rounds: runs })
@@ -408,6 +402,7 @@ const GROUPS = {
   node,
   throughput,
   limits: costOfLimits,
+  patterns,
   variety,
   traces,
   network,

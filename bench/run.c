@@ -53,6 +53,8 @@ static void wait_for(const char *name, int expected) {
   give_up(text, name);
 }
 
+static char home[4096];
+
 static long long time_of(char **command, int at_once, const posix_spawn_file_actions_t *streams) {
   pid_t pid;
   int expected = 0;
@@ -60,6 +62,9 @@ static long long time_of(char **command, int at_once, const posix_spawn_file_act
     expected = (command[0][1] ? atoi(command[0] + 1) : 1) << 8;
     command++;
   }
+  /* `@DIRECTORY`: where it is run; a link there may lead elsewhere in each round. */
+  char *there = command[0][0] == '@' ? *command++ + 1 : home;
+  if (chdir(there) < 0) give_up(strerror(errno), there);
   if (ftruncate(ERRORS, 0) < 0 || lseek(ERRORS, 0, SEEK_SET) < 0) give_up(strerror(errno), "stderr of the commands");
   long long begun = now_ns();
   for (int i = 0; i < at_once; i++) {
@@ -90,6 +95,7 @@ static void run_round(char ***command, int count, int at_once, const posix_spawn
 }
 
 int main(int argc, char **argv) {
+  if (!getcwd(home, sizeof home)) give_up(strerror(errno), "working directory");
   char **command[COMMANDS_MAX];
   int count = 0, rounds = argc > 1 ? atoi(argv[1]) : 0, at_once = argc > 2 ? atoi(argv[2]) : 0;
   if (argc < 4 || rounds < 1 || at_once < 1 || at_once > AT_ONCE_MAX) give_up("usage", "run ROUNDS AT_ONCE COMMAND... [::: COMMAND...]");

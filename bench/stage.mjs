@@ -1,6 +1,6 @@
 // The place of a bench: a home, a cache and a project of its own, so that no user's files are read and nothing is left behind.
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -47,6 +47,16 @@ export function makeStage() {
         const { status, stderr, error } = run(words)
         if (status !== 0) throw new Error(`${words.join(' ')}: ${error?.message ?? `status ${status}: ${stderr}`}`)
       }
+    },
+    /** Words of the launch file that was left, filled in for `cwd` (native/lib/any-directory.h). */
+    launchWords() {
+      const left = join(env.XDG_CACHE_HOME, 'llm-do/launch')
+      const [name] = existsSync(left) ? readdirSync(left) : []
+      if (name === undefined) throw new Error('no launch file was left for the client: see llm-do exec --plan')
+      const { dev, ino } = statSync(cwd, { bigint: true })
+      const slots = { p: cwd, d: dev, i: ino, h: '0'.repeat(16), n: '0'.repeat(16) }
+      const text = readFileSync(join(left, name), 'latin1')
+      return text.replaceAll(/\x01([pdihn])/g, (_, letter) => slots[letter]).split('\0')
     },
     remove: () => rmSync(root, { recursive: true, force: true }),
   }

@@ -257,10 +257,18 @@ static void seal_filled(const struct launchfile *plan, const struct fillings *fi
   memcpy(bytes + (check.word[0] - plan->bytes), seal, MAC_TEXT); /* the first record: no slot is before it */
 }
 
+static size_t room_for(const struct place *place, const struct launchfile *plan) {
+  size_t slots = 0, longest = strlen(place->path) > SHA256_TEXT ? strlen(place->path) : SHA256_TEXT;
+  const char *end = plan->bytes + plan->size;
+  for (const char *at = plan->bytes; (at = memchr(at, PLACE_SLOT, (size_t)(end - at))); at++) slots++;
+  return plan->size + slots * longest;
+}
+
 int place_fill(const struct place *place, const struct launchfile *plan, struct launchfile *filled) {
   struct fillings fillings;
   make_fillings(place, plan, &fillings);
-  struct filling_in in = {.plan = plan, .room = LAUNCHFILE_MAX};
+  struct filling_in in = {.plan = plan, .room = room_for(place, plan)};
+  if (in.room > LAUNCHFILE_MAX) return errno = EFBIG, -1;
   in.bytes = malloc(in.room);
   in.index = malloc(launchfile_places(plan) * sizeof *in.index);
   if (!in.bytes || !in.index || fill_all(&in, &fillings) < 0) return free(in.bytes), free(in.index), -1;

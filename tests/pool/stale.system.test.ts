@@ -18,6 +18,7 @@ import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { commandBlock } from '../../src/backends/namespace/frames.ts'
 import { FRAME } from '../../src/contract.ts'
+import { sealOf as macOf, takeSecret } from '../../src/host/secret.ts'
 import { readGuards } from '../../src/launch-cache/guards.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -167,6 +168,13 @@ describeWith(['bwrap', 'userns'], 'a client that has claimed a sandbox and takes
   })
 })
 
+/** Of a plan for any directory, as the client fills it in where this pool is. */
+function filledSealOf(pool: TestPool, plan: Buffer): string {
+  const secret = takeSecret({ env: pool.call.env ?? {}, uid: process.getuid?.() ?? -1 })
+  if (secret === undefined) throw new Error('there is no secret')
+  return macOf(secret, Buffer.from(`a plan for the directory\0${sealOf(plan)} ${pool.keeper.name}`))
+}
+
 /** Has a pool say that it is of the plan with that seal. */
 function pretend(pool: TestPool, seal: string): void {
   rmSync(join(pool.directory, 'seal'), { force: true })
@@ -192,9 +200,9 @@ describeWith(['bwrap', 'userns'], 'a pool that says it is of another plan', () =
     await run()
     const launchFiles = join(pool.call.env?.HOME ?? '', '.cache/llm-do/launch')
     const others = readdirSync(launchFiles).map((name) => readFileSync(join(launchFiles, name)))
-    const other = others.find((plan) => plan.includes(pool.keeper.name) && sealOf(plan) !== sealOf(own))
+    const other = others.map((plan) => filledSealOf(pool, plan)).find((seal) => seal !== sealOf(own))
     if (other === undefined) throw new Error('no other plan of this pool')
-    pretend(pool, sealOf(other))
+    pretend(pool, other)
     const before = await pool.whenReady()
     const { status, stdout } = await run()
     expect({ status, stdout: stdout.toString() }).toEqual({ status: 0, stdout: 'ran 1\n' })

@@ -13,7 +13,11 @@ async function make(): Promise<string> {
   const { path: home } = await newDirectory()
   const directory = join(home, '.cache/llm-do/launch')
   for (let left = ATTEMPTS; left > 0; left -= 1) {
-    const { status, stderr } = await runCli(['--', 'true'], { cwd, env: { HOME: home, XDG_RUNTIME_DIR: home } })
+    // A zone that names the directory: the plan is for this one alone, and has no slots.
+    const { status, stderr } = await runCli(['--ro', cwd, '--', 'true'], {
+      cwd,
+      env: { HOME: home, XDG_RUNTIME_DIR: home },
+    })
     expect(status, stderr.toString()).toBe(0)
     const [name] = await readdir(directory).catch((): string[] => [])
     if (name !== undefined) return join(directory, name)
