@@ -8,6 +8,8 @@ export const KEY_VARIABLE_PREFIX = 'LLM_DO_EXEC_'
 export const KEY_ANY_VARIABLES = '--env *='
 /** in a given record, for all NAME=VALUE of the caller's words */
 export const ANY_GIVEN = '*'
+/** directories of the words of zones that can have slots; with more of them none has one */
+export const PLACE_ZONES_MAX = 4
 /** in a key, for every directory that the plan serves */
 export const KEY_ANY_DIRECTORY = '*'
 /** first byte of a slot in the words of a plan for any directory (native/lib/any-directory.h); no other word of it has that byte */
@@ -212,18 +214,18 @@ export const VERBS = {
   locale: 2,
   /** NAME; read by client; or PREFIX*, taken from the caller */
   inherit: 1,
-  /** PLAN POOL; read by client, launch; SHA-256 of the plan and of what a warm sandbox is built from, before the slots are filled */
-  slots: 2,
-  /** within|above PATH; read by client, launch; it is not PATH, and not below it or above it */
+  /** COUNT PLAN POOL; read by client, launch; how many directories have slots; SHA-256 of the plan and of what a warm sandbox is built from, before the slots are filled */
+  slots: 3,
+  /** within|above PATH; read by client, launch; none of the directories is PATH, or below it or above it */
   apart: 2,
-  /** PATH; read by client, launch; its path does not end with this one, with which names of protected files begin */
+  /** PATH; read by client, launch; the path of none ends with this one, with which names of protected files begin */
   step: 1,
   /** PATH; read by client; no symbolic link is there */
   straight: 1,
-  /** DEV; read by client, launch; it is on this one */
-  device: 1,
-  /** read by client, launch; no socket and no FIFO is found in it */
-  quiet: 0,
+  /** PLACE DEV; read by client, launch; the directory of that number is on this one */
+  device: 2,
+  /** PLACE; read by client, launch; no socket and no FIFO is found in the directory of that number */
+  quiet: 1,
   /** NAME; read by client; a variable that the caller must not have */
   unset: 1,
   /** run|ask|block BY; read by client; of a plan under a worker: what is said of a command that no rule matches; BY is for the audit log */
@@ -466,6 +468,12 @@ export const SLOTS = [
 ] as const
 export type Slot = (typeof SLOTS)[number]
 
+/** Options whose value is SRC[:TARGET]. */
+export const PLACE_OPTIONS = [
+  '--ro',
+  '--rw',
+  '--cow',
+] as const
 /** The first words of a key: who calls. */
 export const KEY_CALLER = [
   'version',

@@ -182,10 +182,66 @@ static int find_given(struct call *call) {
   return given;
 }
 
-static int add_named(const struct call *call, struct key *key) {
+/* ---- directories that can have slots ---- */
+
+static const char *const OF_PLACES[] = {PLACE_OPTIONS};
+
+/* `SRC:TARGET`, of which SRC is absolute and neither has another colon before a slash: what src/policy/keys/zone-text.ts divides there, too. */
+static int is_place(const char *value) {
+  const char *colon = strchr(value, ':');
+  return value[0] == '/' && colon && colon[1] == '/' && !strstr(colon + 1, ":/");
+}
+
+/* The value of an option of places in this word; NULL where there is none. */
+static const char *place_value(const char *word, const char *before) {
+  if (IS_ONE_OF(OF_PLACES, before, strlen(before))) return word;
+  size_t length = strcspn(word, "=");
+  return word[length] && IS_ONE_OF(OF_PLACES, word, length) ? word + length + 1 : NULL;
+}
+
+static int compare_places(const void *a, const void *b) {
+  return strcmp(((const struct named_place *)a)->target, ((const struct named_place *)b)->target);
+}
+
+static int write_slots(struct call *call) {
+  for (size_t i = 0; i < call->places; i++) {
+    struct named_place *place = &call->place[i];
+    const char *word = *place->word;
+    if (asprintf(&place->slotted, "%.*s%c%zup%s", (int)(place->source - word), word, PLACE_SLOT, i + 1, place->source + place->length) < 0) return -1;
+  }
+  return 0;
+}
+
+/* Returns -1 where a word looks like a slot. With more places than can have one, none has. */
+static int find_places(struct call *call) {
+  const char *before = "";
+  size_t found = 0;
+  for (char **word = call->options; word < call->options_end && *word; before = *word++) {
+    const char *value = place_value(*word, before);
+    if (strchr(*word, PLACE_SLOT)) return -1;
+    if (!value || !is_place(value)) continue;
+    if (found < PLACE_ZONES_MAX) call->place[found] = (struct named_place){word, value, strcspn(value, ":"), strchr(value, ':') + 1, NULL};
+    found++;
+  }
+  call->places = found <= PLACE_ZONES_MAX ? found : 0;
+  qsort(call->place, call->places, sizeof *call->place, compare_places);
+  return write_slots(call);
+}
+
+/* The word, with a slot where it is for any directory. */
+static const char *shown_word(const struct call *call, char **word, int is_for_any) {
+  for (size_t i = 0; is_for_any && i < call->places; i++)
+    if (call->place[i].word == word) return call->place[i].slotted;
+  return *word;
+}
+
+/* ---- the options ---- */
+
+static int add_named(const struct call *call, struct key *key, int is_for_any) {
   const char *before = "";
   int done = key_add_number(key, (unsigned long long)(call->options_end - call->options));
-  for (char **word = call->options; word < call->options_end && *word && done == 0; before = *word++) done = add_option(key, *word, call_variable(*word, before));
+  for (char **word = call->options; word < call->options_end && *word && done == 0; before = *word++)
+    done = add_option(key, shown_word(call, word, is_for_any), call_variable(*word, before));
   return done;
 }
 
@@ -195,7 +251,7 @@ static int is_before_variable(char **word, char **end) {
 }
 
 /* Variables beside each other are one word, whatever their names and number. */
-static int add_unnamed(const struct call *call, struct key *key) {
+static int add_unnamed(const struct call *call, struct key *key, int is_for_any) {
   const char *before = "", *kept[KEY_WORDS_MAX];
   size_t count = 0;
   for (char **word = call->options; word < call->options_end && *word; before = *word++) {
@@ -203,11 +259,15 @@ static int add_unnamed(const struct call *call, struct key *key) {
     int is_same = is_variable && count > 0 && strcmp(kept[count - 1], KEY_ANY_VARIABLES) == 0;
     if (count == KEY_WORDS_MAX) return -1;
     if (is_variable && !is_same) kept[count++] = KEY_ANY_VARIABLES;
-    else if (!is_variable && !is_before_variable(word, call->options_end)) kept[count++] = *word;
+    else if (!is_variable && !is_before_variable(word, call->options_end)) kept[count++] = shown_word(call, word, is_for_any);
   }
   int done = key_add_number(key, count);
   for (size_t i = 0; i < count && done == 0; i++) done = key_add(key, kept[i]);
   return done;
+}
+
+static int add_options(const struct call *call, enum key_variables variables, struct key *key, int is_for_any) {
+  return (call->given[0] && variables == KEY_FOR_ANY ? add_unnamed : add_named)(call, key, is_for_any);
 }
 
 static int add_directory(struct key *key) { return getcwd(key_end(key), key_room(key)) ? key_took(key, strlen(key_end(key))) : -1; }
@@ -234,11 +294,21 @@ int call_key(struct call *call, enum key_variables variables, struct key *key) {
   key->count = 0, key->used = 0;
   program_find(call->command[0], getenv("PATH"), &call->program);
   for (int word = 0; word < KEY_WORDS; word++) {
-    if (word == KEY_DIRECTORY) call->directory = key->used;
+    if (word == KEY_DIRECTORY) call->key_directory = key->used;
     if (add_word(key, (enum key_word)word, call) < 0) return -1;
   }
   if (key_add(key, call->program.key) < 0) return -1;
-  int given = find_given(call);
-  if (given < 0 || (given > 0 && variables == KEY_FOR_ANY ? add_unnamed : add_named)(call, key) < 0) return -1;
+  if (find_given(call) < 0) return -1;
+  call->key_options = key->used;
+  if (add_options(call, variables, key, 0) < 0) return -1;
+  call->key_environment = key->used;
   return add_environment(key);
+}
+
+int call_key_for_any(struct call *call, enum key_variables variables, const struct key *own, struct key *key) {
+  size_t behind = call->key_directory + strlen(own->bytes + call->key_directory) + 1;
+  key->count = key->used = 0;
+  if (find_places(call) < 0 || key_copy(key, own, 0, call->key_directory) < 0 || key_add(key, KEY_ANY_DIRECTORY) < 0) return -1;
+  if (key_copy(key, own, behind, call->key_options) < 0 || add_options(call, variables, key, 1) < 0) return -1;
+  return key_copy(key, own, call->key_environment, own->used);
 }

@@ -11,6 +11,15 @@
 
 #define GIVEN_MAX 256
 
+/* A word of the options that names a directory as the source of a zone, with a target. */
+struct named_place {
+  char **word;
+  const char *source; /* in the word */
+  size_t length;
+  const char *target; /* in the word */
+  char *slotted;      /* the word with a slot in the place of the source */
+};
+
 struct call {
   const char *root;  /* directory of the package */
   pid_t parent;      /* what started us, as it was at our own start */
@@ -21,7 +30,9 @@ struct call {
   char **command;
   char *given[GIVEN_MAX + 1]; /* NAME=VALUE of `--env`, then NULL */
   struct program program;
-  size_t directory; /* offset of its word in the key */
+  struct named_place place[PLACE_ZONES_MAX]; /* in the order of their targets */
+  size_t places;
+  size_t key_directory, key_options, key_environment; /* where these begin in the key */
 };
 
 /*
@@ -35,6 +46,9 @@ enum key_variables { KEY_BY_NAME, KEY_FOR_ANY };
 
 /* What its plan was made for, as src/launch-cache/cache-key.ts has it. Finds the program and the variables, too. Returns 0 or -1. */
 int call_key(struct call *call, enum key_variables variables, struct key *key);
+
+/* That of the plan that serves every directory, from the key of the call for the same variables. Returns 0 or -1. */
+int call_key_for_any(struct call *call, enum key_variables variables, const struct key *own, struct key *key);
 
 /* The NAME=VALUE of `--env` in a word of the options, or NULL; `before`: the word before it. */
 char *call_variable(char *word, const char *before);

@@ -281,15 +281,22 @@ static int open_cached(const struct key *key, struct launchfile *file) {
   return fd;
 }
 
-/* The plan that serves every directory, filled in for this one. */
+static int find_places(const struct call *call, struct places *places) {
+  if (places_begin(places)) return -1;
+  for (size_t i = 0; i < call->places; i++)
+    if (places_add(places, call->place[i].source, call->place[i].length)) return -1;
+  return 0;
+}
+
+/* The plan that serves every directory, filled in for those of this run. */
 static int fill_plan(struct run *run, const struct key *key) {
-  static _Alignas(PAGE_OF_ITS_OWN) struct place place;
+  static _Alignas(PAGE_OF_ITS_OWN) struct places places;
   struct launchfile plan;
   int fd = open_cached(key, &plan);
   if (fd < 0) return -1;
   close(fd);
-  if (!has_slots(&plan) || place_here(&place) || place_unfit(&place, &plan, run->call->command[0])) return -1;
-  return place_fill(&place, &plan, &run->file);
+  if (find_places(run->call, &places) < 0 || places_unfit(&places, &plan, run->call->command[0])) return -1;
+  return places_fill(&places, &plan, &run->file);
 }
 
 /* Returns 0, or -1 where there is none. */
@@ -297,7 +304,7 @@ static int open_plan(struct run *run, enum key_variables variables) {
   static _Alignas(PAGE_OF_ITS_OWN) struct key own, any;
   run->fd = -1;
   if (call_key(run->call, variables, &own) < 0) return -1;
-  if (key_with(&own, run->call->directory, KEY_ANY_DIRECTORY, &any) == 0 && fill_plan(run, &any) == 0) return 0;
+  if (call_key_for_any(run->call, variables, &own, &any) == 0 && fill_plan(run, &any) == 0) return 0;
   run->fd = open_cached(&own, &run->file);
   return run->fd < 0 ? -1 : 0;
 }

@@ -3,6 +3,7 @@
 #include "lib/launch-cache.h"
 #include "lib/seal.h"
 #include "lib/sha256.h"
+#include "lib/syscalls.h"
 #include "lib/utf8.h"
 
 #include <dirent.h>
@@ -32,14 +33,43 @@ static const char *because(const char *format, ...) {
   return text;
 }
 
-const char *place_here(struct place *place) {
+static const char *path_unfit(const char *path) {
+  return utf8_is_text(path, strlen(path)) && !strstr(path, REPLACEMENT) ? NULL : "its path is not UTF-8";
+}
+
+static int is_same(const struct stat *one, const struct stat *other) { return one->st_dev == other->st_dev && one->st_ino == other->st_ino; }
+
+const char *places_begin(struct places *places) {
+  struct place *place = &places->place[0];
   struct stat here;
+  places->count = 1;
   if (!getcwd(place->path, sizeof place->path)) return because("it has no path: %s", strerror(errno));
   if (place->path[0] != '/') return "it is outside of the root directory";
-  if (!utf8_is_text(place->path, strlen(place->path)) || strstr(place->path, REPLACEMENT)) return "its path is not UTF-8";
   if (stat(".", &here) < 0 || lstat(place->path, &place->status) < 0) return because("it cannot be looked at: %s", strerror(errno));
-  if (here.st_dev != place->status.st_dev || here.st_ino != place->status.st_ino) return "another directory is at its path now";
-  return NULL;
+  return is_same(&here, &place->status) ? path_unfit(place->path) : "another directory is at its path now";
+}
+
+/* As the kernel would write it: no part of it is empty, `.` or `..`. */
+static int is_tidy(const char *path) {
+  for (const char *part = path; *part; part += 1 + strcspn(part + 1, "/")) {
+    size_t length = strcspn(part + 1, "/");
+    if (part[0] != '/' || length == 0 || (length <= 2 && strncmp(part + 1, "..", length) == 0)) return 0;
+  }
+  return path[0] == '/';
+}
+
+const char *places_add(struct places *places, const char *path, size_t length) {
+  struct place *place = &places->place[places->count];
+  if (places->count > PLACE_ZONES_MAX || length >= sizeof place->path) return "too many or too long names";
+  memcpy(place->path, path, length);
+  place->path[length] = 0;
+  places->count++;
+  if (!is_tidy(place->path)) return because("%s is not the shortest form of its path", place->path);
+  int fd = sys_openat2(AT_FDCWD, place->path, O_PATH | O_DIRECTORY | O_CLOEXEC, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  if (fd < 0) return because("%s is no directory, or behind a link: %s", place->path, strerror(errno));
+  int failed = fstat(fd, &place->status);
+  close(fd);
+  return failed ? because("%s cannot be looked at: %s", place->path, strerror(errno)) : path_unfit(place->path);
 }
 
 int has_slots(const struct launchfile *plan) {
@@ -108,10 +138,10 @@ static const char *socket_in(const char *directory, struct waiting *waiting, siz
 }
 
 /* The nearest ones first, as src/host/find-sockets.ts. */
-static const char *socket_unfit(void) {
+static const char *socket_unfit(const char *directory) {
   struct waiting waiting = {NULL, 0, 0};
   size_t seen = 0;
-  const char *found = socket_in(".", &waiting, &seen);
+  const char *found = socket_in(directory, &waiting, &seen);
   while (!found && waiting.first < waiting.count && seen < PLACE_ENTRIES_MAX) found = socket_in(waiting.path[waiting.first++], &waiting, &seen);
   while (waiting.count > 0) free(waiting.path[--waiting.count]);
   free(waiting.path);
@@ -126,13 +156,13 @@ static int ends_with_step(const char *path, const char *step) {
 /* What the plan was made from, and what else it shows, is neither in the directory nor around it. */
 static const char *overlap_unfit(const char *directory, const char *path, int is_shown) {
   if (path[0] != '/') return NULL;
-  if (is_within(path, directory)) return because("%s is in it", path);
-  return is_shown && is_within(directory, path) ? because("it is in %s", path) : NULL;
+  if (is_within(path, directory)) return because("%s is in %s", path, directory);
+  return is_shown && is_within(directory, path) ? because("%s is in %s", directory, path) : NULL;
 }
 
 static const char *apart_unfit(const char *directory, const char *how, const char *path) {
-  if (strcmp(how, "above") == 0) return is_within(path, directory) ? because("%s is in it", path) : NULL;
-  return is_within(directory, path) ? because("it is in %s", path) : NULL;
+  if (strcmp(how, "above") == 0) return is_within(path, directory) ? because("%s is in %s", path, directory) : NULL;
+  return is_within(directory, path) ? because("%s is in %s", directory, path) : NULL;
 }
 
 static const char *device_unfit(const struct place *place, const char *device) {
@@ -141,7 +171,13 @@ static const char *device_unfit(const struct place *place, const char *device) {
   return "it is on another file system than the one that the plan was made on";
 }
 
-static const char *entry_unfit(const struct place *place, const struct entry *entry) {
+/* A condition of one directory names it by its number. */
+static int is_of(const struct places *places, const struct place *place, const char *number) {
+  uint64_t at;
+  return parse_number(number, PLACE_ZONES_MAX, &at) == 0 && place == &places->place[at];
+}
+
+static const char *entry_unfit(const struct places *places, const struct place *place, const struct entry *entry) {
   switch (entry->verb) {
     case V_AT:
     case V_CONTENT: return overlap_unfit(place->path, entry->word[0], 0);
@@ -149,18 +185,37 @@ static const char *entry_unfit(const struct place *place, const struct entry *en
     case V_ZONE: return overlap_unfit(place->path, entry->word[0], 1);
     case V_APART: return apart_unfit(place->path, entry->word[0], entry->word[1]);
     case V_STEP: return ends_with_step(place->path, entry->word[0]) ? because("%s begins the name of a protected file", entry->word[0]) : NULL;
-    case V_DEVICE: return device_unfit(place, entry->word[0]);
-    case V_QUIET: return socket_unfit();
+    case V_DEVICE: return is_of(places, place, entry->word[0]) ? device_unfit(place, entry->word[1]) : NULL;
+    case V_QUIET: return is_of(places, place, entry->word[0]) ? socket_unfit(place->path) : NULL;
     default: return NULL;
   }
 }
 
-const char *place_unfit(const struct place *place, const struct launchfile *plan, const char *program) {
+static const char *place_unfit(const struct places *places, const struct place *place, const struct launchfile *plan) {
   struct entry entry;
   size_t position = 0;
-  const char *why = repository_unfit(place, program);
-  while (!why && launchfile_next(plan, &position, &entry)) why = entry_unfit(place, &entry);
+  const char *why = NULL;
+  while (!why && launchfile_next(plan, &position, &entry)) why = entry_unfit(places, place, &entry);
   return why;
+}
+
+/* One in another: the plan is another one. */
+static const char *nesting_unfit(const struct places *places) {
+  for (size_t i = 0; i < places->count; i++)
+    for (size_t j = 0; j < places->count; j++)
+      if (i != j && is_within(places->place[i].path, places->place[j].path)) return because("%s is in %s", places->place[i].path, places->place[j].path);
+  return NULL;
+}
+
+const char *places_unfit(const struct places *places, const struct launchfile *plan, const char *program) {
+  struct entry slots;
+  uint64_t count;
+  const char *why = NULL;
+  if (!launchfile_find(plan, V_SLOTS, &slots) || parse_number(slots.word[0], 1 + PLACE_ZONES_MAX, &count) < 0 || count != places->count)
+    return "it is a plan for another number of directories";
+  for (size_t i = 0; i < places->count && !why; i++) why = place_unfit(places, &places->place[i], plan);
+  if (!why) why = nesting_unfit(places);
+  return why ? why : repository_unfit(&places->place[0], program);
 }
 
 /* ---- the slots ---- */
@@ -170,40 +225,52 @@ const char *place_unfit(const struct place *place, const struct launchfile *plan
 #define NAME_DIGITS 16
 
 struct fillings {
-  const struct place *place;
-  char device[24], inode[24], plan[SHA256_TEXT], pool[SHA256_TEXT];
+  const struct places *places;
+  char number[24], plan[SHA256_TEXT], pool[SHA256_TEXT];
 };
 
-/* The name of something that was made for this directory, as `nameIn` in src/plan/hash.ts. */
-static void name_in(const struct place *place, const char *digest, char name[SHA256_TEXT]) {
-  struct sha256 sum;
+static void add_place(struct sha256 *sum, const struct place *place) {
   char identity[100];
   const struct stat *status = &place->status;
   int length = snprintf(identity, sizeof identity, "%llu:%llu:%u:%u", (unsigned long long)status->st_dev, (unsigned long long)status->st_ino,
                         (unsigned)status->st_uid, (unsigned)status->st_gid);
+  sha256_add(sum, "", 1);
+  sha256_add(sum, place->path, strlen(place->path) + 1);
+  sha256_add(sum, identity, (size_t)length);
+}
+
+/* The name of something that was made for these directories, as `nameIn` in src/plan/hash.ts. */
+static void name_in(const struct places *places, const char *digest, char name[SHA256_TEXT]) {
+  struct sha256 sum;
   sha256_begin(&sum);
-  sha256_add(&sum, digest, strlen(digest) + 1);
-  sha256_add(&sum, place->path, strlen(place->path) + 1);
-  sha256_add(&sum, identity, (size_t)length);
+  sha256_add(&sum, digest, strlen(digest));
+  for (size_t i = 0; i < places->count; i++) add_place(&sum, &places->place[i]);
   sha256_finish(&sum, name);
   name[NAME_DIGITS] = 0;
 }
 
-static void make_fillings(const struct place *place, const struct launchfile *plan, struct fillings *fillings) {
+static void make_fillings(const struct places *places, const struct launchfile *plan, struct fillings *fillings) {
   struct entry slots;
-  fillings->place = place;
-  snprintf(fillings->device, sizeof fillings->device, "%llu", (unsigned long long)place->status.st_dev);
-  snprintf(fillings->inode, sizeof fillings->inode, "%llu", (unsigned long long)place->status.st_ino);
+  fillings->places = places;
   launchfile_find(plan, V_SLOTS, &slots);
-  name_in(place, slots.word[0], fillings->plan);
-  name_in(place, slots.word[1], fillings->pool);
+  name_in(places, slots.word[1], fillings->plan);
+  name_in(places, slots.word[2], fillings->pool);
 }
 
-static const char *filling_of(const struct fillings *fillings, char letter) {
-  switch (letter) {
-    case 'p': return fillings->place->path;
-    case 'd': return fillings->device;
-    case 'i': return fillings->inode;
+static const char *number_text(struct fillings *fillings, unsigned long long number) {
+  snprintf(fillings->number, sizeof fillings->number, "%llu", number);
+  return fillings->number;
+}
+
+/* Of a slot, behind its first byte; NULL where it is none. The text is valid until the next call. */
+static const char *filling_of(struct fillings *fillings, const char *slot) {
+  size_t at = (size_t)(slot[0] - '0');
+  if (slot[0] < '0' || at >= fillings->places->count) return NULL;
+  const struct place *place = &fillings->places->place[at];
+  switch (slot[1]) {
+    case 'p': return place->path;
+    case 'd': return number_text(fillings, place->status.st_dev);
+    case 'i': return number_text(fillings, place->status.st_ino);
     case 'h': return fillings->plan;
     case 'n': return fillings->pool;
     default: return NULL;
@@ -235,13 +302,16 @@ static int move_to(struct filling_in *in, size_t end) {
   return 0;
 }
 
-static int fill_all(struct filling_in *in, const struct fillings *fillings) {
+/* Bytes of a slot. */
+#define SLOT_SIZE 3
+
+static int fill_all(struct filling_in *in, struct fillings *fillings) {
   const char *start = in->plan->bytes, *end = start + in->plan->size, *slot;
   while ((slot = memchr(start + in->from, PLACE_SLOT, (size_t)(end - start) - in->from))) {
-    const char *text = slot + 1 < end ? filling_of(fillings, slot[1]) : NULL;
+    const char *text = end - slot >= SLOT_SIZE ? filling_of(fillings, slot + 1) : NULL;
     if (!text) return errno = EINVAL, -1;
     if (move_to(in, (size_t)(slot - start)) < 0 || put(in, text, strlen(text)) < 0) return -1;
-    in->from += 2;
+    in->from += SLOT_SIZE;
   }
   return move_to(in, in->plan->size);
 }
@@ -257,17 +327,19 @@ static void seal_filled(const struct launchfile *plan, const struct fillings *fi
   memcpy(bytes + (check.word[0] - plan->bytes), seal, MAC_TEXT); /* the first record: no slot is before it */
 }
 
-static size_t room_for(const struct place *place, const struct launchfile *plan) {
-  size_t slots = 0, longest = strlen(place->path) > SHA256_TEXT ? strlen(place->path) : SHA256_TEXT;
+static size_t room_for(const struct places *places, const struct launchfile *plan) {
+  size_t slots = 0, longest = SHA256_TEXT;
+  for (size_t i = 0; i < places->count; i++)
+    if (strlen(places->place[i].path) > longest) longest = strlen(places->place[i].path);
   const char *end = plan->bytes + plan->size;
   for (const char *at = plan->bytes; (at = memchr(at, PLACE_SLOT, (size_t)(end - at))); at++) slots++;
   return plan->size + slots * longest;
 }
 
-int place_fill(const struct place *place, const struct launchfile *plan, struct launchfile *filled) {
+int places_fill(const struct places *places, const struct launchfile *plan, struct launchfile *filled) {
   struct fillings fillings;
-  make_fillings(place, plan, &fillings);
-  struct filling_in in = {.plan = plan, .room = room_for(place, plan)};
+  make_fillings(places, plan, &fillings);
+  struct filling_in in = {.plan = plan, .room = room_for(places, plan)};
   if (in.room > LAUNCHFILE_MAX) return errno = EFBIG, -1;
   in.bytes = malloc(in.room);
   in.index = malloc(launchfile_places(plan) * sizeof *in.index);

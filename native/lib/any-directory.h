@@ -1,11 +1,13 @@
 /*
- * A plan that serves every directory: the caller's directory is a slot in it, and is filled in when a run has it.
+ * A plan that serves every directory: the caller's directory is a slot in it, and so is each one that the command line names as the source
+ * of a zone, with a target. They are filled in when a run has them.
  *
  * Node plans once for a command line and leaves the plan with slots (src/launch-cache/any-directory.ts), together with what must hold
  * of a directory for its own plan to be the same one. Here that is looked at. A directory that does not fit has a plan of its own.
  *
- * A slot is the byte PLACE_SLOT and one letter: p the path, d and i device and inode, h the hash of the plan (16 digits), n the name of
- * its pool. The filled plan has a seal of its own.
+ * A slot is the byte PLACE_SLOT, the number of the directory (0: the caller's, then those of zones in the order of their targets), and one
+ * letter: p the path, d and i device and inode. With the number 0, h is the hash of the plan (16 digits) and n the name of its pool. The
+ * filled plan has a seal of its own.
  */
 #pragma once
 
@@ -20,17 +22,25 @@ struct place {
   struct stat status;
 };
 
-/* The directory that this process is in. Returns NULL, or why no plan for any directory can serve it. */
-const char *place_here(struct place *place);
+/* The directories of one run. */
+struct places {
+  struct place place[1 + PLACE_ZONES_MAX];
+  size_t count;
+};
+
+/* The directory that this process is in, as the first one. Returns NULL, or why no plan for any directory can serve it. */
+const char *places_begin(struct places *places);
+/* One more, by its path of `length` bytes. Returns NULL, or why no plan for any directory can serve it. */
+const char *places_add(struct places *places, const char *path, size_t length);
 
 /* Whether the plan has slots. */
 int has_slots(const struct launchfile *plan);
 
 /*
- * Why the plan does not fit the directory, for people, or NULL where it does. `program`: the first word of the command, or NULL. The text
+ * Why the plan does not fit the directories, for people, or NULL where it does. `program`: the first word of the command, or NULL. The text
  * is valid until the next call.
  */
-const char *place_unfit(const struct place *place, const struct launchfile *plan, const char *program);
+const char *places_unfit(const struct places *places, const struct launchfile *plan, const char *program);
 
 /* Fills the slots. `filled` is as launchfile_check leaves it, and never freed. Returns 0, or -1 with errno. */
-int place_fill(const struct place *place, const struct launchfile *plan, struct launchfile *filled);
+int places_fill(const struct places *places, const struct launchfile *plan, struct launchfile *filled);

@@ -5,6 +5,7 @@
 #define KEY_VARIABLE_PREFIX "LLM_DO_EXEC_" /* of the variables that are options */
 #define KEY_ANY_VARIABLES "--env *=" /* in a key, for every group of --env NAME=VALUE beside each other whose names no layer of the policy knows */
 #define ANY_GIVEN "*" /* in a given record, for all NAME=VALUE of the caller's words */
+#define PLACE_ZONES_MAX 4 /* directories of the words of zones that can have slots; with more of them none has one */
 #define KEY_ANY_DIRECTORY "*" /* in a key, for every directory that the plan serves */
 #define PLACE_SLOT 1 /* first byte of a slot in the words of a plan for any directory (native/lib/any-directory.h); no other word of it has that byte */
 #define PLACE_ENTRIES_MAX 2000 /* entries of a directory and of those below it among which sockets and FIFOs are looked for */
@@ -110,12 +111,12 @@ enum verb {
   V_GIVEN, /* NAME; read by client; of the command's environment, with the value of the caller's --env NAME=VALUE */
   V_LOCALE, /* NAME VALUE; read by client; unless the caller has one */
   V_INHERIT, /* NAME; read by client; or PREFIX*, taken from the caller */
-  V_SLOTS, /* PLAN POOL; read by client, launch; SHA-256 of the plan and of what a warm sandbox is built from, before the slots are filled */
-  V_APART, /* within|above PATH; read by client, launch; it is not PATH, and not below it or above it */
-  V_STEP, /* PATH; read by client, launch; its path does not end with this one, with which names of protected files begin */
+  V_SLOTS, /* COUNT PLAN POOL; read by client, launch; how many directories have slots; SHA-256 of the plan and of what a warm sandbox is built from, before the slots are filled */
+  V_APART, /* within|above PATH; read by client, launch; none of the directories is PATH, or below it or above it */
+  V_STEP, /* PATH; read by client, launch; the path of none ends with this one, with which names of protected files begin */
   V_STRAIGHT, /* PATH; read by client; no symbolic link is there */
-  V_DEVICE, /* DEV; read by client, launch; it is on this one */
-  V_QUIET, /* read by client, launch; no socket and no FIFO is found in it */
+  V_DEVICE, /* PLACE DEV; read by client, launch; the directory of that number is on this one */
+  V_QUIET, /* PLACE; read by client, launch; no socket and no FIFO is found in the directory of that number */
   V_UNSET, /* NAME; read by client; a variable that the caller must not have */
   V_DEFAULT, /* run|ask|block BY; read by client; of a plan under a worker: what is said of a command that no rule matches; BY is for the audit log */
   V_RULE, /* run|ask|block prefix|exact COUNT BY; read by client; of the worker, followed by so many token entries; the first that matches counts */
@@ -195,12 +196,12 @@ enum verb {
   ROW(V_GIVEN, "given", 1) \
   ROW(V_LOCALE, "locale", 2) \
   ROW(V_INHERIT, "inherit", 1) \
-  ROW(V_SLOTS, "slots", 2) \
+  ROW(V_SLOTS, "slots", 3) \
   ROW(V_APART, "apart", 2) \
   ROW(V_STEP, "step", 1) \
   ROW(V_STRAIGHT, "straight", 1) \
-  ROW(V_DEVICE, "device", 1) \
-  ROW(V_QUIET, "quiet", 0) \
+  ROW(V_DEVICE, "device", 2) \
+  ROW(V_QUIET, "quiet", 1) \
   ROW(V_UNSET, "unset", 1) \
   ROW(V_DEFAULT, "default", 2) \
   ROW(V_RULE, "rule", 4) \
@@ -424,6 +425,8 @@ enum key_word {
 #define SHELL_WORDS "!", ".", ":", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "eval", "exec", "source", "command", "builtin", "trap", "alias", "set", "time", "function", "coproc", "select"
 /* Of bash, before a script; none is an option of ours. */
 #define BASH_OPTIONS "--login", "--noprofile", "--norc", "--posix"
+/* Whose value names a directory that can have a slot. */
+#define PLACE_OPTIONS "--ro", "--rw", "--cow"
 /* Our options whose value is the next word, unless it is in the same. */
 #define OPTIONS_BEFORE_VALUE "--add-header", "--add-host", "--after-secrets", "--allow-host", "--allow-local", "--allow-request", "--apply", "--approval", "--audit", "--backend", "--cache", "--cgroup-parent", "--cow", "--cow-continue", "--cow-keep", "--cow-size", "--cow-upper", "--cpu-time", "--cpus", "--credential", "--deny-host", "--docker-reuse", "--engine", "--env", "--home", "--image", "--in", "--memory", "--net", "--output", "--pids", "--pool", "--profile", "--protect", "--protect-not", "--proxy", "--publish", "--read-bps", "--read-iops", "--require", "--ro", "--run", "--runtime", "--rw", "--seccomp", "--shm", "--socket", "--swap", "--timeout", "--tmp", "--tmpfs", "--toolchains", "--why", "--workdir", "--worker", "--workshop", "--write-bps", "--write-iops", "--zone"
 /* Those that have none, or only in the same word. */

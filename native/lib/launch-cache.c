@@ -34,14 +34,12 @@ int key_add_number(struct key *key, unsigned long long number) {
   return key_add(key, text);
 }
 
-int key_with(const struct key *key, size_t at, const char *word, struct key *other) {
-  size_t behind = at + strlen(key->bytes + at) + 1;
-  memcpy(other->bytes, key->bytes, at);
-  other->used = at, other->count = key->count - 1;
-  if (key_add(other, word) < 0 || key->used - behind > sizeof other->bytes - other->used) return -1;
-  memcpy(other->bytes + other->used, key->bytes + behind, key->used - behind);
-  other->used += key->used - behind;
-  return 0;
+int key_copy(struct key *key, const struct key *other, size_t from, size_t end) {
+  if (end - from > sizeof key->bytes - key->used) return -1;
+  memcpy(key->bytes + key->used, other->bytes + from, end - from);
+  key->used += end - from;
+  for (size_t at = from; at < end; at++) key->count += other->bytes[at] == 0;
+  return key->count > KEY_WORDS_MAX ? -1 : 0;
 }
 
 static uint64_t sum_bytes(const char *bytes, size_t size) {

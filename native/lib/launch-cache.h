@@ -22,8 +22,8 @@ struct key {
 int key_add(struct key *key, const char *word);
 int key_add_bytes(struct key *key, const char *bytes, size_t length);
 int key_add_number(struct key *key, unsigned long long number);
-/* The same words, but for the one at the offset `at`. */
-int key_with(const struct key *key, size_t at, const char *word, struct key *other);
+/* The words of another key from the offset `from` to `end`. */
+int key_copy(struct key *key, const struct key *other, size_t from, size_t end);
 /* Where the next word goes, for what is read there: key_room bytes and a NUL. Then key_took says how long it is. */
 char *key_end(struct key *key);
 size_t key_room(const struct key *key);

@@ -108,15 +108,16 @@ static int print_landlock_version(void) {
   return 0;
 }
 
-/* Why the plan for any directory does not serve the one that we are in; nothing where it does. */
-static int print_unfit(const char *program) {
-  static struct place place;
+/* Why the plan for any directory does not serve the one that we are in, and those named behind the program; nothing where it does. */
+static int print_unfit(const char *program, char **directory) {
+  static struct places places;
   size_t size;
   const char *problem = "", *why;
   struct launchfile plan;
   char *bytes = read_all(STDIN_FILENO, LAUNCHFILE_MAX, &size);
   if (!bytes || launchfile_check(bytes, size, &plan, &problem) < 0) return fprintf(stderr, "launch: launch file: %s\n", bytes ? problem : strerror(errno)), EXIT_SETUP;
-  if ((why = place_here(&place)) || (why = place_unfit(&place, &plan, program))) puts(why);
+  for (why = places_begin(&places); !why && *directory; directory++) why = places_add(&places, *directory, strlen(*directory));
+  if (why || (why = places_unfit(&places, &plan, program))) puts(why);
   return 0;
 }
 
@@ -125,7 +126,7 @@ static _Alignas(PAGE_OF_ITS_OWN) struct run run; /* too big for the stack of a c
 int main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "--probe-host") == 0 && can_start_in(argv[2])) puts("entered");
   if ((argc == 2 || argc == 3) && strcmp(argv[1], "--probe-host") == 0) return print_landlock_version();
-  if (argc == 3 && strcmp(argv[1], "--fits") == 0) return print_unfit(argv[2]);
+  if (argc >= 3 && strcmp(argv[1], "--fits") == 0) return print_unfit(argv[2], argv + 3);
   int client = argc == 3 && strcmp(argv[1], "--fork-server") == 0 ? fork_server(argv[2]) : -1;
   run_begin(&run);
   if (client >= 0) take_connection(&run, client);

@@ -1,14 +1,13 @@
 /**
- * A plan that serves every directory. The caller's directory is a slot in its words, which native/lib/any-directory.c fills in; with it are
- * the conditions under which the plan of a directory is this one.
+ * A plan that serves every directory. The caller's directory is a slot in its words, and so are those that the command line names as
+ * sources of zones; native/lib/any-directory.c fills them in. With them are the conditions under which the plan of directories is this one.
  *
- * That a plan depends on nothing else of its directory is not believed but tried: the same call is planned from another place, about which
+ * That a plan depends on nothing else of its directories is not believed but tried: the same call is planned for other places, about which
  * nothing is known, and both plans must be the same words. Pure.
  */
 import { posix } from 'node:path'
 import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
-import { KEY_ANY_DIRECTORY, KEY_CALLER, KEY_PLACE } from '../contract.ts'
-import { markPlace, type Place, planDigest } from '../plan/hash.ts'
+import { markPlaces, type Place, type Places, planDigest } from '../plan/hash.ts'
 import type { PathFacts } from '../plan/mounts.ts'
 import { endsOf } from '../plan/names.ts'
 import type { BackendTraits } from '../plan/offers.ts'
@@ -19,27 +18,32 @@ import type { Request } from '../plan/request.ts'
 import { isBelow, isWithin, SHARED_DIRECTORIES, SHARED_TREES, searchPath } from '../plan/well-known-paths.ts'
 import type { Policy } from '../policy/policy.ts'
 import { type CachedInputs, poolDigest } from './cached-launch.ts'
-import { SLOT_MARK, SLOTS, slotted } from './slots.ts'
+import { POOL_SLOT, pathSlot, SLOT_MARK, slotted } from './slots.ts'
 
-/** A directory that no host has, for the plan that a plan is held against. A layer goes to the file system of its zone, so that one is the same. */
-export const elsewhere = ({ layer }: Plan, { dev }: Place): Place => ({
-  path: '/.llm-do-any-directory',
-  dev: layer === undefined ? 4_294_967_291 : dev,
-  ino: 4_294_967_279,
-  uid: 4_294_967_231,
-  gid: 4_294_967_197,
-})
-
-/** Of the key. */
-const DIRECTORY_AT = [...KEY_CALLER, ...KEY_PLACE].indexOf('directory')
+/** Directories that no host has, for the plan that a plan is held against. A layer goes to the file system of its zone, so that one is the same. */
+export function elsewhere({ layer }: Plan, places: Places): Places {
+  const other = ({ dev }: Place, at: number): Place => ({
+    path: `/.llm-do-any-directory-${at}`,
+    dev: layer === undefined ? 4_294_967_291 - at : dev,
+    ino: 4_294_967_279 - at,
+    uid: 4_294_967_231 - at,
+    gid: 4_294_967_197 - at,
+  })
+  const [caller, ...named] = places
+  return [other(caller, 0), ...named.map((place, at) => other(place, at + 1))]
+}
 
 /** What the words of a launch file are made from, before it is sealed. */
-export type Words = Omit<CachedInputs, 'seal' | 'contents'> & { readonly contents: readonly string[] }
+export type Words = Omit<CachedInputs, 'seal' | 'contents'> & {
+  readonly contents: readonly string[]
+  /** The key of a plan for any directory. */
+  readonly keyForAny: readonly string[]
+}
 
 export interface PlannedWords {
   readonly words: Words
   readonly plan: Plan
-  readonly place: Place
+  readonly places: Places
 }
 
 /** Everything that a directory can be or hold so that its plan is another one. */
@@ -59,26 +63,28 @@ export type AnyDirectory = { readonly words: Words } | { readonly dependsOn: str
  * @param other that of the same call from `elsewhere`
  */
 export function forAnyDirectory(own: PlannedWords, other: PlannedWords, around: Surroundings): AnyDirectory {
-  const { place } = own
+  const { places } = own
   const known = [...Object.keys(own.words.paths), ...own.words.contents]
-  const inside = known.filter((path) => isBelow(path, place.path) && path !== posix.join(place.path, '.git'))
+  const repository = posix.join(places[0].path, '.git')
+  const inside = known.filter((path) => path !== repository && places.some((place) => isBelow(path, place.path)))
   const named = inside.find((path) => own.words.contents.includes(path) || !isProtectedName(path, around))
   if (named !== undefined) return { dependsOn: `the plan was made from ${named}` }
   if (looksLikeSlots(own.words)) return { dependsOn: 'a word of the plan looks like a slot' }
   const [mine, theirs] = [withSlots(own), withSlots(other)]
   if (JSON.stringify(recordsOf(mine)) !== JSON.stringify(recordsOf(theirs)))
     return { dependsOn: 'the plan of another directory is another one' }
-  if (holds(wordsIn(mine), place.path)) return { dependsOn: 'the plan has the path of the directory in a text' }
+  if (places.some(({ path }) => holds(wordsIn(mine), path)))
+    return { dependsOn: 'the plan has the path of the directory in a text' }
   const paths = commonPaths(own, other)
   if (paths === undefined) return { dependsOn: 'other paths were looked at than for another directory' }
-  const conditions = conditionsOf(around, place, inside)
-  const slots: LaunchRecord = ['slots', planDigest(own.plan, place), poolDigest(mine)]
-  return { words: { ...mine, paths, conditions: [slots, ...conditions] } }
+  const conditions = conditionsOf(around, places, inside)
+  const slots: LaunchRecord = ['slots', places.length, planDigest(own.plan, places), poolDigest(mine)]
+  return { words: { ...mine, key: mine.keyForAny, paths, conditions: [slots, ...conditions] } }
 }
 
 /** All but what guards a plan against changes on disk. */
-const recordsOf = ({ key, variables, unset, isPoolable, endsWithParent, judgement, ending, records }: Words) => ({
-  key,
+const recordsOf = ({ keyForAny, variables, unset, isPoolable, endsWithParent, judgement, ending, records }: Words) => ({
+  keyForAny,
   variables,
   unset,
   isPoolable,
@@ -88,12 +94,11 @@ const recordsOf = ({ key, variables, unset, isPoolable, endsWithParent, judgemen
   records,
 })
 
-function withSlots({ words, plan, place }: PlannedWords): Words {
-  const fillings = { place, hash: plan.hash }
+function withSlots({ words, plan, places }: PlannedWords): Words {
+  const fillings = { places, hash: plan.hash }
   return {
     ...words,
-    key: words.key.map((word, at) => (at === DIRECTORY_AT ? KEY_ANY_DIRECTORY : word)),
-    pool: SLOTS.pool,
+    pool: POOL_SLOT,
     variables: slotted(words.variables, fillings),
     judgement: slotted(words.judgement, fillings),
     ending: slotted(words.ending, fillings),
@@ -117,8 +122,8 @@ function looksLikeSlots(words: Words): boolean {
  * @returns undefined where anything else was looked at than that, the directory, what lies in it, and what it lies in
  */
 function commonPaths(own: PlannedWords, other: PlannedWords): Words['paths'] | undefined {
-  const isItsOwn = (path: string, { place }: PlannedWords): boolean =>
-    isWithin(path, place.path) || isWithin(place.path, path)
+  const isItsOwn = (path: string, { places }: PlannedWords): boolean =>
+    places.some((place) => isWithin(path, place.path) || isWithin(place.path, path))
   const lacks = (one: PlannedWords, theirs: PlannedWords): boolean =>
     Object.keys(one.words.paths).some((path) => !(path in theirs.words.paths) && !isItsOwn(path, one))
   if (lacks(own, other) || lacks(other, own)) return undefined
@@ -128,20 +133,21 @@ function commonPaths(own: PlannedWords, other: PlannedWords): Words['paths'] | u
 /* ---- conditions ---- */
 
 /** Of a copy-on-write zone the plan says that no protected name in it is a link; whether it is there does not matter. */
-function isProtectedName(path: string, { plan, request: { cwd } }: Surroundings): boolean {
-  return plan.zones.some(({ mode, source }) => mode === 'cow' && source === cwd && isBelow(path, source))
+function isProtectedName(path: string, { plan }: Surroundings): boolean {
+  return plan.zones.some(({ mode, source }) => mode === 'cow' && isBelow(path, source))
 }
 
-function conditionsOf(around: Surroundings, place: Place, inside: readonly string[]): readonly LaunchRecord[] {
+function conditionsOf(around: Surroundings, places: Places, inside: readonly string[]): readonly LaunchRecord[] {
   const { plan, request, traits } = around
-  const isSearched = zonesWithOpenSockets(plan, traits).some(({ source }) => source === place.path)
+  const searched = zonesWithOpenSockets(plan, traits).map(({ source }) => source)
+  const onDevice = plan.layer === undefined ? [] : places
   return [
     ...closedTrees(around).map((path): LaunchRecord => ['apart', 'within', path]),
     ...[...new Set([...SHARED_DIRECTORIES, ...request.homes])].map((path): LaunchRecord => ['apart', 'above', path]),
     ...firstSteps(around.policy).map((path): LaunchRecord => ['step', path]),
-    ...inside.map((path): LaunchRecord => ['straight', markPlace(path, place, SLOTS.path)]),
-    ...(plan.layer === undefined ? [] : [['device', place.dev] satisfies LaunchRecord]),
-    ...(isSearched ? [['quiet'] satisfies LaunchRecord] : []),
+    ...inside.map((path): LaunchRecord => ['straight', markPlaces(path, places, pathSlot)]),
+    ...onDevice.map(({ dev }, at): LaunchRecord => ['device', at, dev]),
+    ...places.flatMap(({ path }, at): LaunchRecord[] => (searched.includes(path) ? [['quiet', at]] : [])),
   ]
 }
 

@@ -4,14 +4,15 @@
  */
 import { type BigIntStats, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { KEY_ANY_DIRECTORY } from '../contract.ts'
 import { observePaths } from '../host/paths.ts'
 import { dropOldest, isOwnDirectory, makePrivateDirectory, writePrivateFile } from '../os/private-files.ts'
-import { nameIn, type Place } from '../plan/hash.ts'
+import { nameIn, type Places } from '../plan/hash.ts'
 import type { Words } from './any-directory.ts'
 import { type Invocation, type KeyInputs, keyName, keyWords } from './cache-key.ts'
 import { type CachedInputs, poolDigest, writeCachedFile } from './cached-launch.ts'
 import { type CacheOwner, launchPlaces } from './places.ts'
-import { slotted } from './slots.ts'
+import { namedPlaces, slotted } from './slots.ts'
 
 /** Files kept; the oldest go. One a directory and set of options. */
 const MOST_FILES = 512
@@ -48,8 +49,7 @@ export interface StoreInputs extends Omit<CachedInputs, 'key' | 'contents' | 'pa
   readonly read: readonly string[]
   /** Paths that were only inspected for being absent. */
   readonly absent: readonly string[]
-  /** The caller's directory. */
-  readonly place: Place
+  readonly places: Places
   readonly planHash: string
 }
 
@@ -67,11 +67,15 @@ export interface GuardedLaunch {
 export function wordsOf(inputs: StoreInputs): Words | undefined {
   const paths = known({ ...identitiesOf(inputs.absent), ...inputs.paths })
   if (paths === undefined || hasOddNames(inputs)) return undefined
-  const { variables, unset, isPoolable, endsWithParent, judgement, ending, records, place, planHash } = inputs
-  const key = keyWords({ ...inputs.caller, ...observeProcess(), invocation: inputs.invocation })
-  const pool = nameIn(place, poolDigest({ key, records: slotted(records, { place, hash: planHash }) }))
+  const { variables, unset, isPoolable, endsWithParent, judgement, ending, records, places, planHash } = inputs
+  const seen = { ...inputs.caller, ...observeProcess() }
+  const key = keyWords({ ...seen, invocation: inputs.invocation })
+  const { options } = namedPlaces(inputs.invocation.options)
+  const keyForAny = keyWords({ ...seen, cwd: KEY_ANY_DIRECTORY, invocation: { ...inputs.invocation, options } })
+  const pool = nameIn(places, poolDigest({ key, records: slotted(records, { places, hash: planHash }) }))
   return {
     key,
+    keyForAny,
     paths,
     contents: inputs.read,
     variables,

@@ -15,9 +15,11 @@ import { isForAnyVariables, variableRules, variablesOf } from '../launch-cache/c
 import { enginesBefore, inspectedPaths, isCacheable, isForNode, isPoolable } from '../launch-cache/eligibility.ts'
 import type { CacheOwner } from '../launch-cache/places.ts'
 import { guardsOfProgram } from '../launch-cache/program.ts'
+import { namedPlaces } from '../launch-cache/slots.ts'
 import { type GuardedLaunch, guardLaunch, makeLaunchCache, storeLaunch, wordsOf } from '../launch-cache/store.ts'
 import { builtProgram, nativeDirectory, nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
 import { runProgram } from '../os/run-program.ts'
+import { type Places, placesOf } from '../plan/hash.ts'
 import { type PathFacts, pathFact } from '../plan/mounts.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
@@ -75,7 +77,7 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
   const left = guardLaunch('words' in any ? any.words : words, guarding)
   if (left === undefined) return undefined
   if ('dependsOn' in any) return { ...left, own: () => left, servesOneBecause: any.dependsOn }
-  const why = await whyUnfit(left, prepared)
+  const why = await whyUnfit(left, prepared, guarding.invocation)
   if (why !== '') {
     const one = guardLaunch(words, guarding)
     return one === undefined ? undefined : { ...one, own: () => one, servesOneBecause: why }
@@ -92,10 +94,11 @@ const filledSealText = ({ check }: GuardedLaunch, pool: string): Uint8Array =>
 const FITTING_PATIENCE_MS = 10_000
 
 /** Asks the program that fills it in. @returns why the plan does not serve this directory; empty where it does */
-async function whyUnfit({ bytes }: GuardedLaunch, { request }: Prepared): Promise<string> {
+async function whyUnfit({ bytes }: GuardedLaunch, { request }: Prepared, invocation: Invocation): Promise<string> {
+  const { sources } = namedPlaces(invocation.options)
   const { ok, stdout, why } = await runProgram({
     file: join(nativeDirectory(), 'launch'),
-    argv: ['--fits', request.command[0] ?? ''],
+    argv: ['--fits', request.command[0] ?? '', ...sources],
     cwd: request.cwd,
     patienceMs: FITTING_PATIENCE_MS,
     input: bytes,
@@ -108,16 +111,16 @@ async function wordsForAnyDirectory(prepared: Prepared, guarding: Guarding, word
   const dependsOn = boundTo(prepared, guarding)
   if (dependsOn !== undefined) return { dependsOn }
   const { plan, policy, request, facts } = prepared
-  const place = pathFact(facts.paths, request.cwd)
-  const there = elsewhere(plan, place)
+  const places = placesIn(prepared)
+  const there = elsewhere(plan, places)
   try {
-    const other = await prepareIn(prepared, there)
+    const other = await prepareIn(prepared, { from: places, to: there })
     const { paths } = guardsOfProgram(other.policy, other.request, other.facts.paths)
     const otherWords = wordsFor(other, { ...guarding, paths })
     if (otherWords === undefined) return { dependsOn: 'the plan of another directory is not kept' }
     return forAnyDirectory(
-      { words, plan, place },
-      { words: otherWords, plan: other.plan, place: there },
+      { words, plan, places },
+      { words: otherWords, plan: other.plan, places: placesIn(other) },
       { plan, policy, request, paths: facts.paths, traits: backendNamed(plan.backend).traits },
     )
   } catch (error) {
@@ -125,11 +128,18 @@ async function wordsForAnyDirectory(prepared: Prepared, guarding: Guarding, word
   }
 }
 
+const placesIn = ({ plan, facts, request }: Prepared): Places => placesOf(plan, pathFact(facts.paths, request.cwd))
+
 /** What makes a plan one of its directory, beyond what planning from another one shows. */
-function boundTo({ policy, request, sources, tools, options }: Prepared, { invocation }: Guarding): string | undefined {
+function boundTo(prepared: Prepared, { invocation }: Guarding): string | undefined {
+  const { policy, request, sources, tools, options } = prepared
   const { program } = invocation
+  const named = namedPlaces(invocation.options).sources
+  const others = placesIn(prepared).slice(1)
   const repositories = [...sources.read, ...sources.missing].filter((path) => isGitPath(path, request.cwd))
   if (request.cwd === '/') return 'it is the root directory'
+  if (others.length !== named.length || others.some(({ path }, at) => path !== named[at]))
+    return 'a zone of the command line has no target, is behind a link, or lies in another directory'
   if (options.narrow !== undefined) return 'a worker judges its requests by the directory'
   if (policy.samePath) return 'samePath: paths inside are those of the directory'
   if (policy.home !== null) return 'home: it is kept for the directory'
@@ -210,7 +220,7 @@ function wordsFor(
     judgement: narrowing.judgement,
     ending: endingRecords(prepared, narrowing.worker),
     records: launchRecords(plan, fileInputs(prepared)),
-    place: pathFact(facts.paths, request.cwd),
+    places: placesIn(prepared),
     planHash: plan.hash,
   })
 }
@@ -227,10 +237,10 @@ function endingRecords({ plan, policy, options }: Prepared, worker: string | und
   ]
 }
 
-type Places = Readonly<Record<string, string | undefined>>
+type Identities = Readonly<Record<string, string | undefined>>
 
 /** Two looks at one place that differ are none that a plan could rest on. */
-function agreeing(one: Places, other: Places): Places {
+function agreeing(one: Identities, other: Identities): Identities {
   const torn = Object.keys(one).filter((path) => path in other && other[path] !== one[path])
   return { ...other, ...one, ...Object.fromEntries(torn.map((path) => [path, undefined])) }
 }

@@ -18,7 +18,7 @@ import type { Invocation } from '../launch-cache/cache-key.ts'
 import type { LentSignals } from '../os/passed-signals.ts'
 import { nextToObserve } from '../plan/choose-backend.ts'
 import { commandEnvironment } from '../plan/environment.ts'
-import { markPlace, type Place } from '../plan/hash.ts'
+import { markPlaces, type Places } from '../plan/hash.ts'
 import { pathFact } from '../plan/mounts.ts'
 import type { BackendOffer } from '../plan/offers.ts'
 import { warnOfOpenSockets, zonesWithOpenSockets } from '../plan/open-sockets.ts'
@@ -203,16 +203,20 @@ async function decide(seen: Seen): Promise<Pick<Prepared, 'plan' | 'offers'>> {
   return { plan: warnOfOpenSockets(resolved, place, { zones, openSockets: openSocketsIn(zones) }), offers }
 }
 
+export interface Move {
+  readonly from: Places
+  readonly to: Places
+}
+
 /**
- * The plan of the same call from another directory, of which nothing is known but that it is one: what a plan for any directory is held
- * against (launch-cache/any-directory.ts). Of files below the caller's directory it sees what was seen there.
- * @throws SandboxError where the policy cannot be used from there
+ * The plan of the same call for other directories, of which nothing is known but that they are some: what a plan for any directory is held
+ * against (launch-cache/any-directory.ts). Of files below them it sees what was seen there.
+ * @throws SandboxError where the policy cannot be used for them
  */
-export async function prepareIn(prepared: Prepared, place: Place): Promise<Prepared> {
+export async function prepareIn(prepared: Prepared, move: Move): Promise<Prepared> {
   const { facts, request, tools } = prepared
-  const layers = prepared.options.layers?.map((layer) =>
-    layer.directory === request.cwd ? { ...layer, directory: place.path } : layer,
-  )
+  const [place] = move.to
+  const layers = prepared.options.layers?.map((layer) => movedLayer(layer, move))
   const options = { ...prepared.options, cwd: place.path, ...(layers === undefined ? {} : { layers }) }
   const env = options.env ?? process.env
   const { repository: _, ...rest } = request
@@ -223,7 +227,7 @@ export async function prepareIn(prepared: Prepared, place: Place): Promise<Prepa
   const seen = {
     policy,
     request: moved,
-    facts: { ...facts, paths: movedPaths(facts.paths, request.cwd, place) },
+    facts: { ...facts, paths: movedPaths(facts.paths, move) },
     needs: needsOf(policy, request.command),
     permits: permitsOf(env, spoken),
     tools,
@@ -240,11 +244,24 @@ export async function prepareIn(prepared: Prepared, place: Place): Promise<Prepa
   }
 }
 
-function movedPaths(paths: HostFacts['paths'], from: string, place: Place): HostFacts['paths'] {
-  const move = (path: string): string => markPlace(path, { ...place, path: from }, place.path)
+/** The words of zones that name the directories name the others. */
+function movedLayer(layer: PolicyLayer, { from, to }: Move): PolicyLayer {
+  const directory = layer.directory === from[0].path ? to[0].path : layer.directory
+  const { zones } = layer.values
+  if (layer.layer !== 'flag' || !Array.isArray(zones)) return { ...layer, directory }
+  const moved = zones.map((zone) => {
+    const at = from.findIndex(({ path }, index) => index > 0 && path === zone.hostPath)
+    return at === -1 ? zone : { ...zone, hostPath: to[at]?.path }
+  })
+  return { ...layer, directory, values: { ...layer.values, zones: moved } }
+}
+
+function movedPaths(paths: HostFacts['paths'], { from, to }: Move): HostFacts['paths'] {
+  const move = (path: string): string => markPlaces(path, from, (at) => to[at]?.path ?? '')
   return Object.fromEntries(
     Object.values(paths).map((fact) => {
-      const { dev, ino, uid, gid } = fact.path === from ? place : fact
+      const at = from.findIndex(({ path }) => path === fact.path)
+      const { dev, ino, uid, gid } = to[at] ?? fact
       return [move(fact.path), { ...fact, path: move(fact.path), real: move(fact.real), dev, ino, uid, gid }]
     }),
   )

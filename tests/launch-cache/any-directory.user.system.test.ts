@@ -91,8 +91,8 @@ async function left(words: readonly string[], cwd: string): Promise<LeftPlan | u
 }
 
 /** What the client makes of a plan in a directory: the filled plan, or why it takes none. */
-async function fill(bytes: Uint8Array, cwd: string, program: string): Promise<Uint8Array | string> {
-  const { exitCode, stdout } = await execa(driver('native/fill'), [program], {
+async function fill(bytes: Uint8Array, cwd: string, words: readonly string[]): Promise<Uint8Array | string> {
+  const { exitCode, stdout } = await execa(driver('native/fill'), words, {
     cwd,
     input: bytes,
     encoding: 'buffer',
@@ -123,10 +123,17 @@ function recordsIn(bytes: Uint8Array): readonly string[] {
 }
 
 const POLICIES = {
-  'a writable directory': ['--rw', '.'],
-  'no zone': [],
-  'a copy-on-write directory': ['--cow', '.'],
-} as const
+  'a writable directory': () => ['--rw', '.'],
+  'no zone': () => [],
+  'a copy-on-write directory': () => ['--cow', '.'],
+  'a zone of another directory': (directory) => ['--rw', `${directory}:/work`],
+} as const satisfies Record<string, (directory: string) => readonly string[]>
+
+/** Where the caller stands, and what the client is told of the command line. */
+const callFor = (policy: keyof typeof POLICIES, directory: string) =>
+  policy === 'a zone of another directory'
+    ? { cwd: made(at('stands/here')), named: [directory] }
+    : { cwd: directory, named: [] }
 
 interface Shape {
   readonly cwd: () => string
@@ -176,21 +183,21 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   },
   'with profiles': { cwd: () => dirname(made(at('own/profiles'))), taken: true },
   'below the home': { cwd: () => made(homeAt('project')), taken: true },
-  'the home': { cwd: () => site.home, taken: /is in it$/ },
-  'above the home': { cwd: () => dirname(site.home), taken: /is in it$/ },
-  'where the profiles are': { cwd: () => made(homeAt('.config/llm-do/profiles/more')), taken: /^it is in .*llm-do/ },
-  'in the cache': { cwd: () => made(homeAt('.cache/llm-do/launch')), taken: /is in it$|^it is in / },
+  'the home': { cwd: () => site.home, taken: / is in \// },
+  'above the home': { cwd: () => dirname(site.home), taken: / is in \// },
+  'where the profiles are': { cwd: () => made(homeAt('.config/llm-do/profiles/more')), taken: / is in .*llm-do/ },
+  'in the cache': { cwd: () => made(homeAt('.cache/llm-do/launch')), taken: / is in \// },
   'next to the key': {
     cwd: () => made(isRoot ? '/run/llm-do/beside' : homeAt('runtime/llm-do/beside')),
-    taken: /^it is in /,
+    taken: / is in \//,
   },
-  'in the package': { cwd: () => join(ROOT, 'src'), taken: /^it is in / },
-  'in PATH': { cwd: () => made(at('tools/of')), taken: /^it is in .*\/tools$/ },
-  'around a directory of PATH': { cwd: () => dirname(made(at('tools'))), taken: /is in it$/ },
-  'shared by all': { cwd: () => '/tmp', taken: /is in it$/ },
-  'of the system': { cwd: () => '/usr/share/misc', taken: /^it is in \/usr/ },
-  'of the kernel': { cwd: () => '/proc', taken: /in it$|^it is in / },
-  'the root': { cwd: () => '/', taken: /is in it$/ },
+  'in the package': { cwd: () => join(ROOT, 'src'), taken: / is in \// },
+  'in PATH': { cwd: () => made(at('tools/of')), taken: / is in .*\/tools$/ },
+  'around a directory of PATH': { cwd: () => dirname(made(at('tools'))), taken: / is in \// },
+  'shared by all': { cwd: () => '/tmp', taken: / is in \// },
+  'of the system': { cwd: () => '/usr/share/misc', taken: / is in \/usr/ },
+  'of the kernel': { cwd: () => '/proc', taken: / is in \// },
+  'the root': { cwd: () => '/', taken: / is in \// },
   'with a socket': { cwd: () => socketIn(at('socket')), taken: /^it has the socket or FIFO/ },
   'with a FIFO further down': {
     cwd: () => withMade(at('fifo'), () => spawnSync('mkfifo', ['f'], { cwd: made(at('fifo/a/b')) })),
@@ -207,6 +214,7 @@ const OF_EVERY_POLICY = [
   'part of a protected name',
   'the home',
   'where the profiles are',
+  'in the package',
   'shared by all',
   'with a socket',
 ]
@@ -218,13 +226,13 @@ const expected = ({ taken }: Shape, policy: keyof typeof POLICIES): boolean | Re
   typeof taken === 'boolean' || taken instanceof RegExp ? taken : (taken[policy] ?? true)
 
 describeWith('userns', 'the plan for every directory', () => {
-  describe.each(Object.entries(POLICIES))('with %s', (name, options) => {
-    const policy = name as keyof typeof POLICIES
+  describe.each(Object.keys(POLICIES) as (keyof typeof POLICIES)[])('with %s', (policy) => {
     const plans = new Map<string, LeftPlan>()
     beforeAll(async () => {
       for (const command of ['true', 'true', 'git']) {
         // The first one of all makes directories that it has seen missing.
-        const plan = await left([...options, '--', command], made(at('first/one')))
+        const first = made(at('first/one'))
+        const plan = await left([...POLICIES[policy](first), '--', command], callFor(policy, first).cwd)
         if (plan !== undefined) plans.set(command, plan)
       }
     })
@@ -232,22 +240,26 @@ describeWith('userns', 'the plan for every directory', () => {
     test.each(Object.entries(SHAPES).filter(([shape, one]) => isTried(shape, policy, one)))('%s', async (_, shape) => {
       const { cwd, command = 'true' } = shape
       const directory = cwd()
-      const filled = await fill(plans.get(command)?.bytes ?? Buffer.of(), directory, command)
+      const { cwd: stand, named } = callFor(policy, directory)
+      const filled = await fill(plans.get(command)?.bytes ?? Buffer.of(), stand, [command, ...named])
       const wanted = expected(shape, policy)
       if (wanted !== true) {
         expect(filled).toEqual(wanted === false ? expect.any(String) : expect.stringMatching(wanted))
         return
       }
-      const own = (await left([...options, '--', command], directory))?.own()
+      const own = (await left([...POLICIES[policy](directory), '--', command], stand))?.own()
       expect(own).toBeDefined()
       expect(typeof filled === 'string' ? [filled] : recordsIn(filled)).toEqual(recordsIn(own?.bytes ?? Buffer.of()))
     })
+  })
 
+  describe.each(['a writable directory', 'a copy-on-write directory'] as const)('with %s', (policy) => {
+    const plan = () => left([...POLICIES[policy]('.'), '--', 'true'], made(at('first/one')))
     const inMount = async (script: string) => {
       const directory = made(at('mount'))
       const { stdout } = await execa('unshare', ['-Urm', 'sh', '-c', script, driver('native/fill'), directory], {
         cwd: directory,
-        input: plans.get('true')?.bytes ?? Buffer.of(),
+        input: (await plan())?.bytes ?? Buffer.of(),
         reject: false,
         env: { ASAN_OPTIONS: 'detect_leaks=0' },
       })
@@ -263,19 +275,37 @@ describeWith('userns', 'the plan for every directory', () => {
       const said = await inMount('mount -t tmpfs none "$1"; cd "$1"; exec "$0" true')
       expect(/^it is on another file system/.test(said)).toBe(policy === 'a copy-on-write directory')
     })
+  })
 
-    test('one that was removed', async () => {
-      const directory = made(at('removed'))
-      const script = 'rmdir "$PWD"; exec "$0" true'
-      const { stdout } = await execa('sh', ['-c', script, driver('native/fill')], {
-        cwd: directory,
-        input: plans.get('true')?.bytes ?? Buffer.of(),
-        reject: false,
-        env: { ASAN_OPTIONS: 'detect_leaks=0' },
-      })
-      expect(stdout).toMatch(/^it has no path/)
-      rmSync(directory, { recursive: true, force: true })
+  test('one that was removed', async () => {
+    const directory = made(at('removed'))
+    const plan = await left(['--rw', '.', '--', 'true'], made(at('first/one')))
+    const { stdout } = await execa('sh', ['-c', 'rmdir "$PWD"; exec "$0" true', driver('native/fill')], {
+      cwd: directory,
+      input: plan?.bytes ?? Buffer.of(),
+      reject: false,
+      env: { ASAN_OPTIONS: 'detect_leaks=0' },
     })
+    expect(stdout).toMatch(/^it has no path/)
+  })
+
+  test.each<readonly [string, () => readonly string[], RegExp]>([
+    ['around where the caller stands', () => [at('stands')], /^\/.* is in \//],
+    ['in it', () => [made(at('stands/here/below'))], /is in .*\/stands\/here$/],
+    ['behind a link', () => [withMade(at('real'), () => linkOnce(at('other'))) && at('other')], /behind a link/],
+    ['not in its shortest form', () => [`${at('real')}/../real`], /not the shortest form/],
+    [
+      'a file',
+      () => [withMade(at('real'), () => writeFileSync(at('real/file'), '')) && at('real/file')],
+      /is no directory/,
+    ],
+    ['not named', () => [], /another number of directories/],
+    ['one of two', () => [made(at('real')), made(at('real2'))], /another number of directories/],
+  ])('a zone of another directory that is %s', async (_, named, why) => {
+    const stand = made(at('stands/here'))
+    const plan = await left(['--rw', `${made(at('first/one'))}:/work`, '--', 'true'], stand)
+    expect(plan?.servesOneBecause).toBeUndefined()
+    expect(await fill(plan?.bytes ?? Buffer.of(), stand, ['true', ...named()])).toMatch(why)
   })
 
   test.each<readonly [string, readonly string[], RegExp, string?]>([

@@ -99,15 +99,18 @@ describeWith('bwrap', 'a known plan', () => {
     [['--', 'pwd']],
     [['--cow', '.', '--', 'ls', '-A']],
     [['--json', '--rw', '.', '--', 'sh', '-c', 'exit 3']],
-  ])('serves a directory that it was not planned in, without node, and leaves nothing: %j', async (words) => {
-    for (const _ of ['directories of our own are made', 'planned']) await runIn(words)
+    [['--rw', 'TASK:/work', '--workdir', '/work', '--', 'sh', '-c', 'echo made >here; cat here']],
+  ])('serves a directory that it was not planned in, without node, and leaves nothing: %j', async (written) => {
+    const words = () => written.map((word) => word.replace('TASK', `${site.current.work}-task`))
+    mkdirSync(`${site.current.work}-task`)
+    for (const _ of ['directories of our own are made', 'planned']) await runIn(words())
     const before = cachedFiles()
     site.current = { ...site.current, work: inWork('fresh') }
-    mkdirSync(site.current.work)
-    const byClient = await comparable(runIn(words, withoutNode))
+    for (const made of ['', '-task']) mkdirSync(`${site.current.work}${made}`)
+    const byClient = await comparable(runIn(words(), withoutNode))
     expect(cachedFiles()).toEqual(before)
     forget()
-    expect(byClient).toEqual(await comparable(runIn(words)))
+    expect(byClient).toEqual(await comparable(runIn(words())))
   })
 
   test('is not started without node when nothing is cached: the control', async () => {
