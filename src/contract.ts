@@ -150,6 +150,8 @@ export const VERBS = {
   protect: 3,
   /** SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */
   git: 3,
+  /** DIRECTORY NAMES; read by launch, layers; the caller's home; links at these names in it, which are separated by blanks, lead to what is protected */
+  home: 2,
   /** DEV INO; read by launch; a file whose other names count */
   linked: 2,
   /** PATH; read by init; below /proc */

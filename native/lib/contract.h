@@ -79,6 +79,7 @@ enum verb {
   V_COW, /* DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */
   V_PROTECT, /* SOURCE TARGET PATH; read by launch, layers; a path below the zone */
   V_GIT, /* SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */
+  V_HOME, /* DIRECTORY NAMES; read by launch, layers; the caller's home; links at these names in it, which are separated by blanks, lead to what is protected */
   V_LINKED, /* DEV INO; read by launch; a file whose other names count */
   V_READONLY, /* PATH; read by init; below /proc */
   V_MASK, /* PATH; read by init; below /proc */
@@ -164,6 +165,7 @@ enum verb {
   ROW(V_COW, "cow", 3) \
   ROW(V_PROTECT, "protect", 3) \
   ROW(V_GIT, "git", 3) \
+  ROW(V_HOME, "home", 2) \
   ROW(V_LINKED, "linked", 2) \
   ROW(V_READONLY, "readonly", 1) \
   ROW(V_MASK, "mask", 1) \

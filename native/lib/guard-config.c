@@ -5,8 +5,8 @@
  * Mercurial and Jujutsu start programs by nearly every key, so of their files every word that is a file of a zone is closed, and
  * what an extension or an `%include` names is closed and watched, too (hgrc(5); config.md of Jujutsu).
  *
- * The condition of an `includeIf` is not asked: it may hold another day. Settings of the user and of the machine are read only where a
- * repository includes them.
+ * The condition of an `includeIf` is not asked: it may hold another day. Files of the user and of the machine are read for each repository,
+ * since what they name may be meant from its directory. Where variables name others (GIT_CONFIG_GLOBAL), these are not read.
  */
 #include "lib/guard.h"
 
@@ -111,7 +111,7 @@ struct config {
 /* "~/x" is in the user's home. */
 static int add_lead(struct config *config, const char *from, const char *text, enum lead_end end) {
   char path[PATH_MAX];
-  const char *home = getenv("HOME");
+  const char *home = config->guard->home;
   if (text[0] == '~' && text[1] == '/') {
     if (!home || home[0] != '/') return 0;
     if ((size_t)snprintf(path, sizeof path, "%s%s", home, text + 1) >= sizeof path) return errno = ENAMETOOLONG, -1;
@@ -130,7 +130,7 @@ static const char *value_of(const char *word) {
 
 /* What follows a variable or a command in its place: the part behind the first slash may lie in the directory, or in the user's home. */
 static int add_rest(struct config *config, const char *word) {
-  const char *slash = strchr(word, '/'), *home = getenv("HOME");
+  const char *slash = strchr(word, '/'), *home = config->guard->home;
   const char *rest = slash ? slash + strspn(slash, "/") : "";
   if (!rest[0]) return 0;
   if (home && home[0] == '/' && add_lead(config, home, rest, LEAD_WORD) < 0) return -1;
@@ -325,10 +325,27 @@ static int add_directory(struct guard *guard, const char *base, const char *dire
   return add(guard, base, directory, "config") < 0 || add(guard, base, directory, "config.worktree") < 0 ? -1 : 0;
 }
 
+/* Of the user and of the machine: git-config(1), "FILES". */
+static int add_common(struct guard *guard, const char *base) {
+  static const struct {
+    const char *name, *file;
+  } OF_USER[] = {{".gitconfig", ".gitconfig"}, {".config/git", ".config/git/config"}};
+  char path[PATH_MAX];
+  if (!guard->home) return 0;
+  for (int i = 0; i < 2; i++) {
+    if (!guard_is_in_homes(guard, OF_USER[i].name)) continue; /* --protect-not */
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", guard->home, OF_USER[i].file) >= sizeof path) return errno = ENAMETOOLONG, -1;
+    if (guard_add_lead(guard, &(struct guard_lead){"/", path, LEAD_CONFIG, base}) < 0) return -1;
+  }
+  return guard_add_lead(guard, &(struct guard_lead){"/", "/etc/gitconfig", LEAD_CONFIG, base});
+}
+
 int guard_add_configs(struct guard *guard, const char *path, enum find_kind kind, mode_t type) {
   char base[PATH_MAX], line[PATH_MAX];
+  copy_text(base, sizeof base, path);
+  if (kind != FIND_BARE) directory_of(path, base);
+  if (add_common(guard, base) < 0) return -1;
   if (kind == FIND_BARE) return add_directory(guard, path, ".", add_found);
-  directory_of(path, base);
   if (S_ISDIR(type)) return add_directory(guard, base, ".git", add_found);
   if (!S_ISREG(type)) return 0;
   if (read_line(guard, path, "gitdir: ", line) < 0) return copy_text(guard->failed, sizeof guard->failed, path), -1;

@@ -10,6 +10,7 @@
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -77,14 +78,15 @@ static void step_up(char *path) {
   if (slash) *slash = 0;
 }
 
+/* 1 = go on, 0 = it leads nowhere, -1 with errno. */
 static int expand(struct way *way, const struct guard_zone *zone, const char *link) {
   char text[PATH_MAX], rest[PATH_MAX];
-  if (++way->links > LINKS_MAX) return give_up(way, link, ELOOP);
+  if (++way->links > LINKS_MAX) return way->end == LEAD_INNER ? 0 : give_up(way, link, ELOOP); /* where no program can follow */
   if (read_link(zone, link, text) < 0) return give_up(way, link, errno);
   if ((size_t)snprintf(rest, sizeof rest, "%s/%s", text, way->rest) >= sizeof rest) return give_up(way, link, ENAMETOOLONG);
   copy_text(way->rest, sizeof way->rest, rest);
   if (text[0] == '/') way->at[0] = 0;
-  return 0;
+  return 1;
 }
 
 /* `rest` behind a name that is missing: what would be there one day. With a ".." in it that depends on what will be there. */
@@ -128,7 +130,7 @@ static int take_step(struct way *way, const char *word) {
     case LOOK_LINK:
       if (zone && strcmp(at, in_zone) != 0) return give_up(way, next, ESTALE); /* exchanged while we look */
       if (zone && guard_cover_path(way->guard, next, &status) < 0) return -1;
-      return expand(way, zone, next) < 0 ? -1 : 1;
+      return expand(way, zone, next);
     case LOOK_MISSING: return zone && way->end != LEAD_WORD ? watch_missing(way, next) : 0;
     case LOOK_CLOSED: return 0;
     case LOOK_FAILED: return give_up(way, next, errno);
@@ -160,6 +162,81 @@ int guard_follow(struct guard *guard, const struct guard_lead *lead, char at[PAT
   while (done > 0 && next_word(&way, word)) done = take_step(&way, word);
   if (done > 0) done = close_end(&way) < 0 ? -1 : 1;
   copy_text(at, PATH_MAX, way.at);
+  return done;
+}
+
+/* ---- a home ---- */
+
+/* The word of a list that begins there, "" = the end. */
+static const char *next_name(const char *names, char name[PATH_MAX]) {
+  size_t length = strcspn(names, " ");
+  snprintf(name, PATH_MAX, "%.*s", (int)length, names);
+  return names + length + (names[length] == ' ');
+}
+
+int guard_is_in_homes(const struct guard *guard, const char *name) {
+  char word[PATH_MAX];
+  for (const char *names = guard->home ? guard->home_names : ""; *names;) {
+    names = next_name(names, word);
+    if (strcmp(word, name) == 0) return 1;
+  }
+  return 0;
+}
+
+static int add_home_lead(struct guard *guard, const char *path) {
+  return guard_add_lead(guard, &(struct guard_lead){.from = guard->home, .text = path, .end = LEAD_INNER});
+}
+
+/* Links directly in a directory: deeper ones are not looked for. */
+static int add_home_entries(struct guard *guard, int directory, const char *name) {
+  char room[8 << 10] __attribute__((aligned(64))), path[PATH_MAX];
+  for (long got; (got = sys_getdents(directory, room, sizeof room)) != 0;) {
+    if (got < 0) return -1;
+    for (long at = 0; at < got; at += ((const struct directory_entry *)(room + at))->size) {
+      const struct directory_entry *entry = (const struct directory_entry *)(room + at);
+      if (entry->type != DT_LNK && entry->type != DT_UNKNOWN) continue;
+      if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0) continue;
+      if ((size_t)snprintf(path, sizeof path, "%s/%s", name, entry->name) >= sizeof path) continue;
+      if (add_home_lead(guard, path) < 0) return -1;
+    }
+  }
+  return 0;
+}
+
+/* What the user may not look at, the user's programs do not run. */
+static int is_absent(int error) { return error == ENOENT || error == ENOTDIR || (error == EACCES && geteuid() != 0); }
+
+static int add_home_name(struct guard *guard, int home, const char *name) {
+  int fd = sys_openat2(home, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH);
+  if (fd < 0 && errno == ELOOP) return add_home_lead(guard, name);
+  if (fd < 0 && errno == ENOTDIR) return add_home_lead(guard, name); /* a file, or a link in the place of one */
+  if (fd < 0) return is_absent(errno) ? 0 : -1;
+  int done = add_home_entries(guard, fd, name), error = errno;
+  close(fd);
+  errno = error;
+  return done;
+}
+
+static int add_home_names(struct guard *guard, int home) {
+  char name[PATH_MAX];
+  struct root_names there;
+  root_names_read(&there, home);
+  for (const char *names = guard->home_names; *names;) {
+    names = next_name(names, name);
+    if (!root_names_lack(&there, name) && add_home_name(guard, home, name) < 0) return copy_text(guard->failed, sizeof guard->failed, name), -1;
+  }
+  return 0;
+}
+
+int guard_add_home(struct guard *guard) {
+  if (!guard->home) return 0;
+  for (size_t i = 0; i < guard->zones; i++)
+    if (guard_below(&guard->zone[i], guard->home)) return 0;
+  int home = open(guard->home, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (home < 0) return is_absent(errno) ? 0 : (copy_text(guard->failed, sizeof guard->failed, guard->home), -1);
+  int done = add_home_names(guard, home), error = errno;
+  close(home);
+  errno = error;
   return done;
 }
 

@@ -231,6 +231,7 @@ static int open_zone(struct guard *guard, struct guard_zone *zone, const struct 
 static int close_finds(struct guard *guard, struct guard_zone *zone, struct walk *walk) {
   for (size_t i = 0; i < walk->count; i++) {
     enum find_kind kind = walk->find[i].kind;
+    if (guard->for_layers && kind == FIND_TOO_DEEP) continue; /* git does not come there either */
     int done = kind == FIND_NAMED || kind == FIND_BARE || kind == FIND_KEPT ? close_repository(guard, zone, walk, (int)i)
                : kind == FIND_SET_ID                                      ? close_file(guard, zone, &walk->find[i])
                                                                           : (errno = ENAMETOOLONG, mark_unprotected(guard, zone, ""));
@@ -257,8 +258,10 @@ static int mark_unwalked(struct guard *guard, const struct guard_zone *zone, con
   return mark_unprotected(guard, zone, errno == E2BIG ? "" : walk->at);
 }
 
+static size_t entries_max(const struct guard *guard) { return guard->for_layers ? 0 : WALK_ENTRIES_MAX; }
+
 static int look_through(struct guard *guard, struct guard_zone *zone) {
-  struct walk walk = {.zone = zone->fd, .for_git = zone->has_git, .for_empty = 1, .for_set_id = geteuid() == 0, .entries_max = WALK_ENTRIES_MAX};
+  struct walk walk = {.zone = zone->fd, .for_git = zone->has_git, .for_empty = 1, .for_set_id = geteuid() == 0 && !guard->for_layers, .entries_max = entries_max(guard)};
   int done = !walk.for_git && !walk.for_set_id ? 0 : walk_zone(&walk) < 0 ? mark_unwalked(guard, zone, &walk) : close_finds(guard, zone, &walk);
   int error = errno;
   walk_free(&walk);
@@ -389,7 +392,7 @@ static int add_link(struct links *links, dev_t dev, ino_t ino) {
 }
 
 static int add_links_below(struct guard *guard, struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
-  struct walk walk = {.zone = zone->fd, .start = cover->path, .for_linked = 1, .for_links = 1, .entries_max = WALK_ENTRIES_MAX};
+  struct walk walk = {.zone = zone->fd, .start = cover->path, .for_linked = 1, .for_links = 1, .entries_max = entries_max(guard)};
   int done = walk_zone(&walk);
   if (done < 0) mark_unprotected(guard, zone, cover->path);
   for (size_t i = 0; done == 0 && i < walk.count; i++) {
@@ -489,7 +492,7 @@ static int close_links(struct guard *guard, const struct launchfile *file) {
   int done = add_links_of_plan(guard, &links, file);
   if (done == 0) done = close_leads(guard, &links);
   for (size_t i = 0; i < guard->zones; i++) close_ways(&guard->zone[i]);
-  for (size_t i = 0; links.count > 0 && i < guard->zones && done == 0; i++)
+  for (size_t i = 0; links.count > 0 && !guard->for_layers && i < guard->zones && done == 0; i++)
     if (guard->zone[i].fd >= 0) done = cover_links(guard, &guard->zone[i], &links);
   int error = errno;
   free(links.file);
@@ -511,34 +514,49 @@ static int is_of(const struct guard_zone *zone, const struct entry *entry) {
   return strcmp(zone->source, entry->word[0]) == 0 && strcmp(zone->target, entry->word[1]) == 0;
 }
 
-/* The zone of entries that are not the guard's: in a copy-on-write zone a command may do anything, and apply knows what is protected. */
+/* The zone of entries that are not this guard's: in a copy-on-write zone a command may do anything, and apply asks about it later. */
 static struct guard_zone LAYERED;
+
+static int is_own_zone(const struct guard *guard, const struct entry *entry) {
+  return guard->for_layers ? is_layered(entry) : strcmp(entry->word[2], "rw") == 0;
+}
 
 static int on_record(struct guard *guard, struct guard_zone **zone, const struct entry *entry) {
   if (entry->verb == V_ZONE) {
     *zone = is_layered(entry) ? &LAYERED : NULL;
-    if (strcmp(entry->word[2], "rw") != 0) return 0;
+    if (!is_own_zone(guard, entry)) return 0;
     *zone = add_zone(guard, entry);
     return *zone ? open_zone(guard, *zone, entry) : -1;
   }
-  if (entry->verb != V_PROTECT && entry->verb != V_GIT) return 0;
+  if (entry->verb != V_PROTECT && entry->verb != V_GIT && entry->verb != V_HOME) return 0;
   if (*zone == &LAYERED) return 0;
+  if (entry->verb == V_HOME) return guard->home = entry->word[0], guard->home_names = entry->word[1], 0;
   copy_text(guard->failed, sizeof guard->failed, entry->word[0]);
   if (!*zone || !is_of(*zone, entry)) return errno = EINVAL, -1; /* the paths of a zone stand behind it */
   if (entry->verb == V_GIT) return (*zone)->has_git = 1, (*zone)->open = entry->word[2], 0;
   return (*zone)->fd < 0 || close_path(guard, *zone, entry->word[2]) >= 0 ? 0 : -1;
 }
 
-int guard_prepare(struct guard *guard, const struct launchfile *file) {
+static int prepare(struct guard *guard, const struct launchfile *file) {
   struct entry entry;
   struct guard_zone *zone = NULL;
   size_t position = 0;
-  *guard = (struct guard)GUARD_NONE;
   while (launchfile_next(file, &position, &entry))
     if (on_record(guard, &zone, &entry) < 0) return -1;
   for (size_t i = 0; i < guard->zones; i++)
     if (guard->zone[i].fd >= 0 && look_through(guard, &guard->zone[i]) < 0) return -1;
-  return close_links(guard, file);
+  return guard_add_home(guard) < 0 ? -1 : close_links(guard, file);
+}
+
+int guard_prepare(struct guard *guard, const struct launchfile *file) {
+  *guard = (struct guard)GUARD_NONE;
+  return prepare(guard, file);
+}
+
+int guard_prepare_layers(struct guard *guard, const struct launchfile *file) {
+  *guard = (struct guard)GUARD_NONE;
+  guard->for_layers = 1;
+  return prepare(guard, file);
 }
 
 const struct guard_zone *guard_zone_at(const struct guard *guard, const char *target) {

@@ -46,7 +46,7 @@ struct guard_lead {
     LEAD_PATH,  /* is closed */
     LEAD_LINK,  /* stays as it is: only the links on the way matter */
     LEAD_WORD,  /* is closed where it is a file, and not watched where it is missing */
-    LEAD_INNER, /* of a link in a closed directory: is closed unless it is the root of a zone */
+    LEAD_INNER, /* of a link in a closed directory or a home: is closed unless it is the root of a zone */
     LEAD_CONFIG, /* is closed, and is a configuration of git that leads further */
     LEAD_HGRC    /* the same of Mercurial or Jujutsu */
   } end;
@@ -89,8 +89,11 @@ struct guard_attempt {
 struct guard_watch;
 
 struct guard {
-  struct guard_zone *zone; /* those that are writable */
+  struct guard_zone *zone; /* those that are writable; for layers, those that are copy-on-write */
+  int for_layers;
   size_t zones;
+  const char *home;        /* of the caller, NULL = nothing is protected by its name in a home */
+  const char *home_names;  /* those names, separated by blanks */
   struct guard_lead *lead; /* followed once all zones are open */
   size_t leads;
   struct arena arena;
@@ -118,6 +121,9 @@ struct guard {
 
 /* Opens the zones, and finds what is to be covered and what to be watched. 0, or -1 with errno and `failed`. */
 int guard_prepare(struct guard *guard, const struct launchfile *file);
+/* The same for the copy-on-write zones of a layer's record, which are what apply writes to: what is covered and watched in other zones is
+ * closed to apply. How large the zones are does not matter, and a file that has other names loses them when apply writes it. */
+int guard_prepare_layers(struct guard *guard, const struct launchfile *file);
 /* The covers of a zone, by its target; NULL = it has none. */
 const struct guard_zone *guard_zone_at(const struct guard *guard, const char *target);
 /* Has nothing that guard_prepare has seen changed since? 1, or 0: the covers are not what they would be now. */
@@ -139,6 +145,11 @@ void guard_close(struct guard *guard);
 
 /* ---- between its parts ---- */
 
+/* Leads of the caller's home: a file that a shell or an editor runs there may be a link into a zone, as those who keep such files in a
+ * repository have it. A home that a zone shows is none of them. -1 with errno and `failed`. */
+int guard_add_home(struct guard *guard);
+/* Is `name` protected in homes? */
+int guard_is_in_homes(const struct guard *guard, const char *name);
 /* Closes what `lead` leads to, and every link on the way, in all writable zones. 1, 0: it leads nowhere; `at` gets the end. -1 with errno
  * and `failed`. */
 int guard_follow(struct guard *guard, const struct guard_lead *lead, char at[PATH_MAX]);

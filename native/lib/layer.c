@@ -87,7 +87,7 @@ static void put_zones(FILE *out, const struct launchfile *file) {
   int is_ours = 0;
   while (launchfile_next(file, &position, &entry)) {
     if (entry.verb == V_ZONE) is_ours = is_layered(&entry);
-    int is_of_zone = entry.verb == V_ZONE || entry.verb == V_PROTECT || entry.verb == V_GIT;
+    int is_of_zone = entry.verb == V_ZONE || entry.verb == V_PROTECT || entry.verb == V_GIT || entry.verb == V_HOME;
     if (entry.verb == V_PROFILE || entry.verb == V_KEEP || (is_of_zone && is_ours)) fwrite(entry.start, 1, (size_t)(entry.end - entry.start), out);
   }
 }

@@ -1,7 +1,7 @@
 /*
  * layers: what copy-on-write runs changed, for `llm-do changes`, `diff`, `apply`, `undo` and `discard`. TypeScript decides and speaks.
  *
- *   layers changes DIRECTORY ID            prints the changes: ten words each, ended by NUL (put_change)
+ *   layers changes DIRECTORY ID            prints the changes: ten words each, ended by NUL (put_change); with --closed, first what apply leaves alone
  *   layers apply DIRECTORY ID < CHOICE     applies what is chosen, and prints how much that was; status 3 and each conflict where there is one
  *   layers undo DIRECTORY ID               takes the last apply back, or one that was killed; status 3 and the path where it has changed since
  *   layers settle DIRECTORY ID             takes back an apply that was killed
@@ -15,6 +15,7 @@
  * layer decides where on the host something is changed: without their seal (lib/seal.h) only --force does that. A status of EXIT_* below, or 125,
  * comes with one line or more on stderr: what, on what, and why.
  */
+#include "lib/guard.h"
 #include "lib/layer.h"
 #include "lib/remove-tree.h"
 #include "lib/report-failure.h"
@@ -159,6 +160,11 @@ static void refuse_holders(const struct layer *layer) {
 
 /* ---- verbs ---- */
 
+struct options {
+  int is_forced, shows_closed;
+  struct mode_rule modes;
+};
+
 static const char *const KINDS[] = {[ADDED] = "added",     [MODIFIED] = "modified", [DELETED] = "deleted", [RENAMED] = "renamed", [MODE] = "mode",
                                     [SYMLINK] = "symlink", [TYPE] = "type",         [GIT] = "git", [NEW_GIT] = "new-git"};
 
@@ -182,13 +188,32 @@ static int put_change(void *data, const struct change *change) {
   return done < 0 || printf("%s%c%s%c", change->path, 0, change->other, 0) < 0 ? -1 : 0;
 }
 
+/* A path of a zone that programs of the host run or obey; "." = all of it. */
+static void put_closed(size_t zone, const char *path) { printf("%zu%cclosed%cother%c0%c%c0%c0%c%c%s%c%c", zone, 0, 0, 0, 0, 0, 0, 0, 0, path, 0, 0); }
+
+/* By the rules of writable zones. Where these cannot be asked, nothing is known to be harmless. */
+static void put_all_closed(const struct layer *layer) {
+  static struct guard guard;
+  int is_known = guard_prepare_layers(&guard, &layer->record) == 0;
+  for (size_t i = 0; !is_known && i < layer->zones; i++) put_closed(i, ".");
+  for (size_t i = 0; is_known && i < guard.zones; i++) {
+    const struct guard_zone *zone = &guard.zone[i];
+    for (size_t j = 0; j < zone->covers; j++)
+      if (!zone->cover[j].writable) put_closed(i, zone->cover[j].path);
+    for (size_t j = 0; j < zone->names; j++) put_closed(i, zone->name[j].path);
+  }
+  guard_close(&guard);
+}
+
 static int finish(void) {
   if (fflush(stdout) != 0) give_up("write", "standard output");
   return 0;
 }
 
-static int print_changes(const struct layer *layer, struct mode_rule rule) {
+static int print_changes(const struct layer *layer, const struct options *options) {
   char failed[PATH_MAX];
+  struct mode_rule rule = options->modes;
+  if (options->shows_closed) put_all_closed(layer);
   if (layer_changes(layer, put_change, &rule, failed) != 0) give_up("changes", failed);
   return finish();
 }
@@ -244,16 +269,12 @@ static int discard(struct layer *layer, const char *directory, int is_forced) {
   return 0;
 }
 
-struct options {
-  int is_forced;
-  struct mode_rule modes;
-};
-
 /* In any order. Directories are moved to the start of the words. */
 static int read_options(int count, char **words, struct options *options) {
   int directories = 0;
   for (int i = 0; i < count; i++) {
     if (strcmp(words[i], "--force") == 0) options->is_forced = 1;
+    else if (strcmp(words[i], "--closed") == 0) options->shows_closed = 1;
     else if (strcmp(words[i], "--modes") == 0) options->modes.is_wide = 1;
     else if (words[i][0] == '/') words[directories++] = words[i];
     else return fprintf(stderr, "layers: no option %s\n", words[i]), -1;
@@ -285,7 +306,7 @@ int main(int argc, char **argv) {
   open_zones(&layer);
   refuse_holders(&layer);
   if (is_look && is_unfinished(&layer)) refuse(EXIT_UNFINISHED, layer.zone[0].source);
-  if (strcmp(verb, "changes") == 0) return print_changes(&layer, options.modes);
+  if (strcmp(verb, "changes") == 0) return print_changes(&layer, &options);
   if (strcmp(verb, "view") == 0) return view(&layer);
   require_seal(is_sealed, options.is_forced, layer.zone[0].source);
   int was_unfinished = take_back_unfinished(&layer, options.is_forced);

@@ -2,7 +2,7 @@
  * Which changes lie in which: in time that grows with their number and the length of their paths, however deep they are. Changes come as
  * bin/layers lists them: a directory before what is in it, and nothing else between. Pure.
  */
-import { isRepository, type RawChange } from './change.ts'
+import { isChange, type RawChange } from './change.ts'
 
 /** Of each change the nearest directory above it that is in the list, too; the root of a zone does not count. */
 export type Ancestors = ReadonlyMap<RawChange, RawChange>
@@ -11,7 +11,7 @@ export function ancestorsOf(changes: readonly RawChange[]): Ancestors {
   const nearest = new Map<RawChange, RawChange>()
   const above: RawChange[] = []
   for (const change of changes) {
-    if (isRepository(change) || change.path === '.') continue
+    if (!isChange(change) || change.path === '.') continue
     while (above.length > 0 && !isBelow(change, above.at(-1))) above.pop()
     const parent = above.at(-1)
     if (parent !== undefined) nearest.set(change, parent)

@@ -7,8 +7,11 @@ export type ChangeKind = (typeof CHANGE_KINDS)[number]
 /** One line of the answer. Paths are bytes, one character each (latin1), relative to the zone; "." is its root. */
 export interface RawChange {
   readonly zone: number
-  /** `git`, `new-git`: no change, but a directory that git takes for a repository; `new-git`: that becomes one. */
-  readonly kind: ChangeKind | 'git' | 'new-git'
+  /**
+   * `git`, `new-git`: no change, but a directory that git takes for a repository; `new-git`: that becomes one. `closed`: no change, but a
+   * path that programs of the host run or obey, with everything below it (native/lib/guard.h).
+   */
+  readonly kind: ChangeKind | 'git' | 'new-git' | 'closed'
   readonly type: 'file' | 'directory' | 'symlink' | 'other'
   /** Permission bits in the layer, octal. */
   readonly mode: string
@@ -29,6 +32,8 @@ export interface RawChange {
 }
 
 export const isRepository = ({ kind }: Pick<RawChange, 'kind'>): boolean => kind === 'git' || kind === 'new-git'
+
+export const isChange = ({ kind }: Pick<RawChange, 'kind'>): boolean => !isRepository({ kind }) && kind !== 'closed'
 
 /** Kinds of what the zone had something for. */
 const OF_EXISTING: ReadonlySet<RawChange['kind']> = new Set(['modified', 'mode', 'symlink', 'type'])

@@ -1,7 +1,7 @@
 /** Which changes of a layer are applied. Pure. */
 import { posix } from 'node:path'
 import { type Ancestors, ancestorsOf, around, inside } from './ancestors.ts'
-import { isRepository, type LayerZone, type RawChange, rawOf } from './change.ts'
+import { isChange, type LayerZone, type RawChange, rawOf } from './change.ts'
 import { isMaking } from './protected.ts'
 
 export interface ChoiceInputs {
@@ -27,7 +27,7 @@ export interface Choice {
 }
 
 export function choose({ changes: all, zones, paths, isProtected, force, withoutProtected }: ChoiceInputs): Choice {
-  const changes = all.filter((change) => !isRepository(change))
+  const changes = all.filter(isChange)
   const places = paths.map((path) => placesOf(path, zones))
   const isMeant = (change: RawChange) =>
     paths.length === 0 || places.some((alternatives) => alternatives.some((place) => isAtOrBelow(change, place)))

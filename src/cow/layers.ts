@@ -11,7 +11,7 @@ import { isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private
 import { isWithin } from '../plan/well-known-paths.ts'
 import {
   type Change,
-  isRepository,
+  isChange,
   type LayerZone,
   parseChanges,
   type RawChange,
@@ -237,7 +237,10 @@ export interface LayerChanges {
 }
 
 export async function rawChanges(layer: Layer): Promise<LayerChanges> {
-  const raw = withRemoved(parseChanges((await ask({ ...layer, verb: 'changes' })).stdout), seenAtEnd(layer))
+  const raw = withRemoved(
+    parseChanges((await ask({ ...layer, verb: 'changes', words: ['--closed'] })).stdout),
+    seenAtEnd(layer),
+  )
   return { raw, isProtected: protectionOf(raw, layer.record.zones) }
 }
 
@@ -278,7 +281,7 @@ export async function changesOf(layer: Layer): Promise<readonly Change[]> {
 
 function shownOf(layer: Layer, { raw, isProtected }: LayerChanges): readonly Change[] {
   const inputs = { zones: layer.record.zones, isProtected }
-  return raw.filter((change) => !isRepository(change)).map((change) => shownChange(change, inputs))
+  return raw.filter(isChange).map((change) => shownChange(change, inputs))
 }
 
 export interface ApplyOptions {

@@ -1,11 +1,11 @@
 /**
  * Which changes are to what a program of the host runs or obeys, or to what has more rights than who starts it. In a copy-on-write zone a command may make them, and apply leaves them
- * alone unless they are named. The names are those of rw zones (policy/protected.ts), the rules for git directories those of
- * native/lib/guard.h. Pure.
+ * alone unless they are named. What is closed on the host the guard says, by the rules of rw zones (native/lib/guard.h); the names
+ * (policy/protected.ts) and the rules for git directories are for what the layer itself makes. Pure.
  */
 import { GIT, GIT_NAMES, REPOSITORY_SYSTEMS } from '../policy/protected.ts'
 import { ancestorsOf, around, inside } from './ancestors.ts'
-import { isRepository, type RawChange } from './change.ts'
+import { isChange, isRepository, type RawChange } from './change.ts'
 
 export interface ProtectedZone {
   /** Relative to the zone, as bytes. */
@@ -34,12 +34,14 @@ export function protectionOf(
   changes: readonly RawChange[],
   zones: readonly ProtectedZone[],
 ): (change: RawChange) => boolean {
-  const repositories = repositoriesIn(changes)
+  const repositories = placesOf(changes.filter(isRepository))
+  const closed = placesOf(changes.filter(({ kind }) => kind === 'closed'))
   const isNamed = (change: RawChange): boolean => {
     const zone = zones[change.zone]
     if (zone === undefined) return true // A record that does not have the zone: nothing of it can be judged.
     return (
       change.isPrivileged ||
+      isClosedOnHost(change, closed) ||
       zone.protect.some((place) => reaches(change, change.path, place)) ||
       (zone.gitOpen !== undefined &&
         ((!zone.gitOpen.includes(GIT) && isInGit(change, repositories, zone.gitOpen)) ||
@@ -48,7 +50,7 @@ export function protectionOf(
   }
   const ancestors = ancestorsOf(changes)
   const listed = new Set(changes)
-  const named = new Set(changes.filter((one) => !isRepository(one) && isNamed(one)))
+  const named = new Set(changes.filter((one) => isChange(one) && isNamed(one)))
   // A change that removes or replaces a directory does so to everything in it.
   const taken = around(
     ancestors,
@@ -80,16 +82,25 @@ const MAKING: ReadonlySet<RawChange['kind']> = new Set(['added', 'renamed', 'typ
 
 const keyOf = ({ zone, path }: Pick<RawChange, 'zone' | 'path'>): string => `${zone}:${path}`
 
-/** By place, and how long their paths are. */
-interface Repositories {
+/** A change at or below such a place, or one that exchanges what is above it. */
+function isClosedOnHost(change: RawChange, closed: Places): boolean {
+  const { zone, path } = change
+  if (closed.at.has(keyOf({ zone, path: '.' }))) return true
+  for (const end of endsOf(path))
+    if (closed.lengths.has(end) && closed.at.has(keyOf({ zone, path: path.slice(0, end) }))) return true
+  return leadsOn(change) && [...closed.at.keys()].some((place) => place.startsWith(`${zone}:${path}/`))
+}
+
+/** By place, and how long their paths are: a deep path has too many beginnings to look for each. */
+interface Places {
   readonly at: ReadonlyMap<string, RawChange>
   readonly lengths: ReadonlySet<number>
 }
 
-function repositoriesIn(changes: readonly RawChange[]): Repositories {
-  const found = changes.filter(isRepository)
-  return { at: new Map(found.map((one) => [keyOf(one), one])), lengths: new Set(found.map(({ path }) => path.length)) }
-}
+const placesOf = (found: readonly RawChange[]): Places => ({
+  at: new Map(found.map((one) => [keyOf(one), one])),
+  lengths: new Set(found.map(({ path }) => path.length)),
+})
 
 /** A path that goes through more of them is left alone whatever it is: nothing but an attack has it. */
 const MOST_ROOTS = 64
@@ -100,7 +111,7 @@ function* endsOf(path: string): Generator<number> {
   yield path.length
 }
 
-function isInGit(change: RawChange, repositories: Repositories, open: readonly string[]): boolean {
+function isInGit(change: RawChange, repositories: Places, open: readonly string[]): boolean {
   const { zone, path } = change
   const isIn = (rest: readonly string[], repository: RawChange | undefined, isNamedGit: boolean): boolean =>
     ((repository !== undefined || isNamedGit) && isClosed(rest, change, open)) ||

@@ -6,14 +6,14 @@ import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { HostFacts, PathFact } from '../host/facts.ts'
 import type { Policy } from '../policy/policy.ts'
-import { EVERYTHING, PATH, PROTECTED_NAMES, REPOSITORY_SYSTEMS } from '../policy/protected.ts'
+import { EVERYTHING, PATH } from '../policy/protected.ts'
 import { HOST_MODES, isWritable, type Origin, type Zone, type ZoneMode } from '../policy/values.ts'
 import { shellWord } from '../text/shell-word.ts'
 import { plannedCaches } from './caches.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
 import type { LinkedFile, PlannedZone, Scratch } from './plan.ts'
 import { privateProblem, privateSteps } from './private-steps.ts'
-import { homesIn, protectedIn, protectedSteps, protectedWords, protectProblem } from './protected-paths.ts'
+import { homesIn, openInHomes, protectedIn, protectedWords, protectProblem } from './protected-paths.ts'
 import type { Request } from './request.ts'
 import {
   ancestorsOf,
@@ -277,7 +277,7 @@ export function resolveMounts(inputs: MountInputs): Mounts {
       [...sourceProblems(one, inputs), ...targetProblems(one)].map((problem) => `${one.at}: ${problem}${wayOut(one)}`),
     ),
     ...conflicts(wanted.filter(isWellFormed), inputs.paths),
-    ...wanted.filter(isWellFormed).flatMap((one) => [...linkedProtection(one, inputs), ...tooManyHomes(one, inputs)]),
+    ...wanted.filter(isWellFormed).flatMap((one) => tooManyHomes(one, inputs)),
     ...wanted.filter(isWellFormed).flatMap((one) => linkedDecisions(one, inputs)),
     ...all.filter(isWellFormed).flatMap((one) => linkedSource(one, all, inputs)),
   ]
@@ -325,36 +325,7 @@ function protectProblems({ protect, origins }: Policy): readonly string[] {
   })
 }
 
-/**
- * In a copy-on-write zone a protected path that is a symbolic link, or lies behind one: apply knows names, and not what they lead to. In
- * others the guard covers the link and what it leads to (native/lib/guard-follow.c).
- */
-function linkedProtection(
-  { mode, source, at, privateRoot, isHome }: Wanted,
-  { policy, request, paths }: MountInputs,
-): readonly string[] {
-  if (mode !== 'cow' || source === undefined || privateRoot !== undefined || isHome) return []
-  const words = protectedWords(policy)
-  const steps = protectedSteps({ source: pathFact(paths, source).real, words, homes: request.homes })
-  const links = steps.filter((step) => paths[step]?.link !== undefined)
-  // What lies behind a link needs no message of its own.
-  const first = links.filter((link) => !links.some((other) => isBelow(link, other)))
-  return first.map(
-    (link) =>
-      `${at}: ${shown(link)} is protected but is a symbolic link, and apply cannot say what is behind it; make it a real directory or file, show the zone read-only, or ${givingUp(link, [pathFact(paths, source).real, ...request.homes])}`,
-  )
-}
-
-/** The flags of the built-in names that are the link, or lie behind it. */
-function givingUp(link: string, roots: readonly string[]): string {
-  const names = [...PROTECTED_NAMES, ...REPOSITORY_SYSTEMS]
-    .map(({ name }) => name)
-    .filter((name) => roots.some((root) => isWithin(posix.join(root, name), link)))
-  const flags = names.map((name) => `--protect-not ${shellWord(name)}`)
-  return flags.length === 0 ? 'leave it out of protect' : `give it up with ${flags.join(' ')}`
-}
-
-/** The same for what decides the next run, by whichever name it was reached. */
+/** What decides the next run, by whichever name it was reached, lies behind a link of a writable zone. */
 function linkedDecisions({ mode, source, at }: Wanted, { policy, paths }: MountInputs): readonly string[] {
   if (!isWritable(mode) || source === undefined) return []
   const { real } = pathFact(paths, source)
@@ -608,6 +579,9 @@ function plannedZone(wanted: Wanted, held: readonly Wanted[], { policy, request,
     sockets,
     protect: isProtected ? protectedIn({ source: fact.real, words, homes: request.homes, files }) : [],
     ...(isProtected && words.git !== undefined ? { git: words.git } : {}),
+    ...(isProtected && words.home.length > 0 && request.home !== ''
+      ? { home: { path: request.home, open: openInHomes(policy) } }
+      : {}),
     ...(isProtected && linked.length > 0 ? { linked } : {}),
     from,
   }

@@ -4,7 +4,6 @@ import type { Policy } from '../policy/policy.ts'
 import { isWritable } from '../policy/values.ts'
 import { mountPointOf, type PathFacts, type Wanted, wantedMounts } from './mounts.ts'
 import { stepsAsWritten, unresolvedPaths } from './names.ts'
-import { protectedSteps, protectedWords } from './protected-paths.ts'
 import type { Request } from './request.ts'
 import { SYSTEM_QUESTIONS } from './system-tree.ts'
 import { commandCandidates, toolchainQuestions } from './toolchain.ts'
@@ -25,24 +24,20 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
     ...wanted.flatMap((one) => sourceQuestions(one)),
     ...mountPoints(wanted),
     ...decidingNames(policy, request).flatMap(stepsAsWritten),
-    ...protectedPaths({ policy, request, sources: layeredSources(wanted) }),
   ])
 }
 
 /** Further rounds: what the answers so far make us want to know; ends when it names nothing new. */
 export function followUpPaths(policy: Policy, request: Request, seen: PathFacts): readonly string[] {
-  const wanted = wantedMounts({ policy, request })
-  const sources = layeredSources(wanted).flatMap((source) => seen[source]?.real ?? [])
   return tidy([
     ...(policy.toolchains === 'off' ? [] : toolchainQuestions(request, seen)),
     ...unresolvedPaths([...decidingNames(policy, request), ...sourceNames(policy, request)], seen),
-    ...protectedPaths({ policy, request, sources }),
   ]).filter((path) => seen[path] === undefined)
 }
 
 /**
  * The answers that a plan of this request is made from, out of those that were gathered for more, and that nobody asks for again. What is
- * at the protected paths of a writable zone the runner finds out for each run (native/lib/guard.c); of a copy-on-write zone it does not.
+ * at the protected paths of a zone is none of them: the guard (native/lib/guard.c) looks for each run, and for each apply.
  */
 export function decidedBy(policy: Policy, request: Request, answers: PathFacts): PathFacts {
   const pick = (paths: readonly string[]): PathFacts =>
@@ -73,24 +68,6 @@ function sourceQuestions({ source }: Wanted): readonly string[] {
 function mountPoints(wanted: readonly Wanted[]): readonly string[] {
   return wanted.flatMap((outer) =>
     wanted.filter((inner) => isBelow(inner.target, outer.target)).flatMap((inner) => mountPointOf(inner, outer) ?? []),
-  )
-}
-
-/** Protected paths inside copy-on-write zones, with the directories on the way: a symbolic link there would lead elsewhere. */
-function protectedPaths({ policy, request: { homes }, sources }: Writable): readonly string[] {
-  const words = protectedWords(policy)
-  return sources.flatMap((source) => protectedSteps({ source, words, homes }))
-}
-
-interface Writable {
-  readonly policy: Policy
-  readonly request: Request
-  readonly sources: readonly string[]
-}
-
-function layeredSources(wanted: readonly Wanted[]): readonly string[] {
-  return wanted.flatMap(({ mode, source, privateRoot }) =>
-    mode === 'cow' && source !== undefined && privateRoot === undefined ? [source] : [],
   )
 }
 

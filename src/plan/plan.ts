@@ -29,6 +29,8 @@ export interface PlannedZone {
    * files and where the policy opens `.git`.
    */
   readonly git?: PlannedGit
+  /** Links in the caller's home lead to what is protected as well. Absent where the policy opens all names. */
+  readonly home?: PlannedHome
   /**
    * Files that decide the next run, wherever they lie, and have more than one hard link: other names of theirs in a rw zone stay
    * read-only. Absent where there are none. `path` is canonical.
@@ -50,6 +52,12 @@ export interface PlannedLayer {
   readonly keepMs: number
   /** Most bytes; absent = no limit. */
   readonly size?: number
+}
+
+export interface PlannedHome {
+  readonly path: string
+  /** Names of homes that the policy opens. */
+  readonly open: readonly string[]
 }
 
 export interface PlannedGit {

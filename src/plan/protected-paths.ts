@@ -9,7 +9,7 @@ import {
   REPOSITORY_SYSTEMS,
   type RepositorySystem,
 } from '../policy/protected.ts'
-import type { PlannedGit } from './plan.ts'
+import type { PlannedGit, PlannedHome } from './plan.ts'
 import { byText, isBelow, isWithin } from './well-known-paths.ts'
 
 /** The names that a policy protects. */
@@ -35,6 +35,16 @@ export function protectedWords({ protect, protectNot }: Pick<Policy, 'protect' |
     home: names.map(({ name }) => name),
     ...(isAllOpen ? {} : { git: { open: [...openSystems, ...openInGit] } }),
   }
+}
+
+/** Names of homes that a policy opens. */
+export function openInHomes({ protectNot }: Pick<Policy, 'protectNot'>): readonly string[] {
+  return PROTECTED_NAMES.map(({ name }) => name).filter((name) => protectNot.includes(name))
+}
+
+/** Names that stay as they are in homes, once each. */
+export function namesInHomes({ open }: PlannedHome): readonly string[] {
+  return [...new Set(PROTECTED_NAMES.map(({ name }) => name))].filter((name) => !open.includes(name))
 }
 
 export interface ProtectInputs {
@@ -101,31 +111,6 @@ function remainders(source: string, path: string): readonly string[] {
     .map((_, index) => index + 1)
     .filter((taken) => source.endsWith(`/${words.slice(0, taken).join('/')}`))
   return [path, ...rest.map((taken) => words.slice(taken).join('/'))]
-}
-
-export interface ProtectedRoots extends Pick<ProtectInputs, 'source' | 'homes'> {
-  readonly words: ProtectedWords
-}
-
-/**
- * Host paths of everything protected by name in a zone, and of the directories on the way to it, outermost first; `.git` and its like
- * are among them, because a link of that name at the root could be replaced.
- */
-export function protectedSteps({ source, words, homes }: ProtectedRoots): readonly string[] {
-  const systems = words.git === undefined ? [] : protectedSystems(words.git).map(({ name }) => name)
-  const atRoot = [...words.zone, ...systems]
-  const named = atRoot
-    .filter((path) => protectProblem(path) === undefined)
-    .flatMap((path) => remainders(source, tidyPath(path)))
-  const inHomes = homePaths({ source, words, homes }).flatMap((path) =>
-    isBelow(path, source) ? [posix.relative(source, path)] : [],
-  )
-  return [...new Set([...named, ...inHomes].flatMap((path) => stepsTo(source, path)))]
-}
-
-function stepsTo(source: string, path: string): readonly string[] {
-  const words = path.split('/')
-  return words.map((_, index) => posix.join(source, ...words.slice(0, index + 1)))
 }
 
 function tidyPath(path: string): string {

@@ -320,7 +320,8 @@ open('end', 'w').write('end')"`)
     const leadTo = (source: string) => {
       const { dev, ino } = statSync(source)
       const zone = new RegExp(`(?<=zone\\0)${place.project}\\0([^\\0]*)\\0cow\\0\\d+\\0\\d+`)
-      writeFileSync(record, written.replace(zone, `${source}\0$1\0cow\0${dev}\0${ino}`), 'latin1')
+      const led = written.replace(zone, `${source}\0$1\0cow\0${dev}\0${ino}`)
+      writeFileSync(record, led.replaceAll(`\0${place.project}\0`, `\0${source}\0`), 'latin1')
     }
     leadTo(place.outside)
     expect([await said('apply', id), secret(place)]).toEqual([expect.stringContaining('nothing proves'), secret(place)])

@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlink
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
+import { applyLayer, discardLayer, findLayer } from '../../src/cow/layers.ts'
 import type { Result } from '../../src/report/result.ts'
 import { runHere } from '../real/in-process.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -159,6 +160,63 @@ describeWith('userns', 'what a protected name leads to', () => {
     expect(printed(await run(zone, [], script))).toEqual(['other/hooks/pre-push'])
     writeFileSync(join(zone, '.git/config'), `${CONFIG}[core]\n\thooksPath = other/hooks\n`)
     expect(printed(await run(zone, [], script))).toEqual([])
+  })
+
+  test('is left out when changes of a copy-on-write run are applied', async () => {
+    const zone = await makeZone()
+    const runtime = process.env['XDG_RUNTIME_DIR'] // has the key that seals layers
+    const env = {
+      XDG_STATE_HOME: join(zone, '../state'),
+      ...(runtime === undefined ? {} : { XDG_RUNTIME_DIR: runtime }),
+    }
+    mkdirSync(env.XDG_STATE_HOME)
+    const script = `${evil([...TARGETS, 'free'])}; rm -r .vscode tools`
+    const apply = async (words: readonly string[]): Promise<number> => {
+      const command = ['--cow', '.', '--', 'sh', '-c', script]
+      const { cow } = await runHere(['--timeout', '30s', ...words, ...command], { cwd: zone, env })
+      const layer = findLayer(cow?.id ?? '', env)
+      const { applied } = await applyLayer(layer)
+      await discardLayer(layer)
+      return applied
+    }
+    expect(await apply([])).toBe(1)
+    const written = (): readonly string[] =>
+      TARGETS.filter((path) => !existsSync(join(zone, path)) || readFileSync(join(zone, path), 'utf8') !== 'host\n')
+    expect([readFileSync(join(zone, 'free'), 'utf8'), readlinkSync(join(zone, '.vscode'))]).toEqual([
+      'evil\n',
+      LINKS['.vscode'],
+    ])
+    expect(written()).toEqual(['cfg/git', 'hg/more']) // as the zone has them
+    for (const path of written()) expect(readFileSync(join(zone, path), 'utf8')).not.toContain('evil')
+    // Control: without the protection all of it is applied.
+    await apply(['--protect-not', '*'])
+    expect(written()).toEqual(TARGETS)
+  })
+
+  test.each(ENGINES)('is closed where a link in the home of the caller leads to it, $engine', async ({ words }) => {
+    const zone = await makeZone()
+    const home = join(zone, '../home')
+    mkdirSync(join(home, '.config/nvim'), { recursive: true })
+    const links = { '.bashrc': 'dot/bashrc', '.config/nvim/init.lua': 'dot/init.lua', '.config/fish': 'dot/fish' }
+    for (const [link, path] of Object.entries(links)) symlinkSync(join(zone, path), join(home, link))
+    write(home, '.gitconfig', `[core]\n\thooksPath = ${zone}/dot/hooks\n[alias]\n\tx = !dot/alias.sh\n`)
+    const paths = [
+      'dot/bashrc',
+      'dot/init.lua',
+      'dot/fish/config.fish',
+      'dot/hooks/pre-push',
+      'dot/alias.sh',
+      'dot/free',
+    ]
+    for (const path of paths) write(zone, path, 'host\n')
+    const inHome = (more: readonly string[]): Promise<Result> =>
+      runHere(['--timeout', '30s', ...words, ...more, '--rw', '.', '--', 'sh', '-c', evil(paths)], {
+        cwd: zone,
+        env: { HOME: home },
+      })
+    expect(printed(await inHome([]))).toEqual(['dot/free'])
+    expect(printed(await inHome(['--protect-not', '.bashrc']))).toEqual(['dot/bashrc', 'dot/free'])
+    expect(printed(await inHome(['--protect-not', '*']))).toEqual(paths)
   })
 
   test.each(ENGINES)('is closed in each zone that shows it, $engine', async ({ words }) => {

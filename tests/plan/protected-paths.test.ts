@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { type ProtectedWords, protectedIn, protectedWords, protectProblem } from '../../src/plan/protected-paths.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import { OPENABLE_NAMES, PROTECTED_NAMES } from '../../src/policy/protected.ts'
-import { PLAIN_TREE, planIn, type Tree, zone } from './world.ts'
+import { PLAIN_REQUEST, PLAIN_TREE, planIn, type Tree, zone } from './world.ts'
 
 const SOURCE = '/home/ann/project'
 
@@ -100,18 +100,6 @@ describe('In a plan', () => {
     expect(protectOf('ro')).toEqual([])
   })
 
-  test.each([
-    ['itself', { [`${SOURCE}/.vscode`]: '-> /srv/shared', '/srv/shared': 'directory' }, `${SOURCE}/.vscode`],
-    ['in its parent', { [`${SOURCE}/.git`]: '-> real.git', [`${SOURCE}/real.git`]: 'directory' }, `${SOURCE}/.git`],
-  ])('in a copy-on-write zone a protected path that is a symbolic link %s is refused', (_title, tree, link) => {
-    expect(() => planIn({ tree: { ...PLAIN_TREE, ...tree }, policy: { workspace: 'cow' } })).toThrow(
-      `${link} is protected but is a symbolic link`,
-    )
-    // In a writable one the guard covers the link, and what it leads to.
-    expect(planIn({ tree: { ...PLAIN_TREE, ...tree }, policy: { workspace: 'rw' } }).zones).toHaveLength(1)
-    expect(planIn({ tree: { ...PLAIN_TREE, ...tree }, policy: { workspace: 'ro' } }).zones).toHaveLength(1)
-  })
-
   test('a writable zone says whether git directories in it are protected, a read-only one and a file need nothing', () => {
     const gitOf = (policy: Partial<Policy>) => planIn({ policy }).zones[0]?.git
     expect(gitOf({ workspace: 'rw' })).toEqual({ open: [] })
@@ -119,6 +107,15 @@ describe('In a plan', () => {
     expect(gitOf({ workspace: 'rw', protectNot: ['.git'] })).toEqual({ open: ['.git'] })
     expect(gitOf({ workspace: 'ro' })).toBeUndefined()
     expect(gitOf({ zones: [zone({ mode: 'rw', hostPath: `${SOURCE}/notes.txt`, target: '/n' })] })).toBeUndefined()
+  })
+
+  test('a protected zone names the home whose links count, a read-only one and one without protection do not', () => {
+    const homeOf = (policy: Partial<Policy>) => planIn({ policy }).zones[0]?.home
+    const home = PLAIN_REQUEST.home
+    expect(homeOf({ workspace: 'rw' })).toEqual({ path: home, open: [] })
+    expect(homeOf({ workspace: 'cow', protectNot: ['.bashrc', '.git'] })).toEqual({ path: home, open: ['.bashrc'] })
+    expect(homeOf({ workspace: 'rw', protectNot: ['*'] })).toBeUndefined()
+    expect(homeOf({ workspace: 'ro' })).toBeUndefined()
   })
 
   test('a directory of PATH in a writable zone is protected, unless the policy opens PATH', () => {

@@ -7,6 +7,7 @@ import { INIT_NAME, LAUNCH_FILE_FD, STAGING_DIRECTORY } from '../../contract.ts'
 import type { HostFacts } from '../../host/facts.ts'
 import { usesLandlock } from '../../plan/landlock.ts'
 import type { Plan, PlannedZone, Scratch, SystemEntry } from '../../plan/plan.ts'
+import { namesInHomes } from '../../plan/protected-paths.ts'
 import { CGROUP, CGROUP_LIST } from '../../plan/sys-files.ts'
 import { TRUST_FILE } from '../../plan/trust.ts'
 import { isWritable, type NetworkMode } from '../../policy/values.ts'
@@ -292,7 +293,7 @@ function zoneEntry(planned: PlannedZone, identity: Plan['identity'], layer: Plan
 
 /** A zone, and behind it what is protected in it. A copy is shown as it is: nothing is mounted over it. */
 export function zoneRecords(planned: PlannedZone, layer?: Plan['layer']): readonly LaunchRecord[] {
-  const { source, target, mode, dev, ino, sockets, protect, git, linked = [] } = planned
+  const { source, target, mode, dev, ino, sockets, protect, git, home, linked = [] } = planned
   return [
     [
       'zone',
@@ -305,6 +306,7 @@ export function zoneRecords(planned: PlannedZone, layer?: Plan['layer']): readon
     ],
     ...(isWritable(mode) ? protect.map((path): LaunchRecord => ['protect', source, target, path]) : []),
     ...(git === undefined ? [] : [['git', source, target, git.open.join(' ')] satisfies LaunchRecord]),
+    ...(home === undefined ? [] : [['home', home.path, namesInHomes(home).join(' ')] satisfies LaunchRecord]),
     ...linked.map((file): LaunchRecord => ['linked', file.dev, file.ino]),
   ]
 }
