@@ -175,6 +175,9 @@ async function ask({ verb, directory, id, env = process.env, words = [], input }
   throw refusalOf(id, exitCode, why)
 }
 
+/** An apply was killed. */
+class Unfinished extends SandboxError {}
+
 const tooMany = (id: string): SandboxError =>
   new SandboxError('LAYER_FAILED', `${id}: there are too many changes: their list has more than ${MOST_OUTPUT} bytes`, {
     hint: `llm-do discard ${id}`,
@@ -215,8 +218,8 @@ function refusalOf(id: string, status: number | undefined, why: string): Sandbox
       },
     )
   if (status === UNFINISHED)
-    return new SandboxError('LAYER_FAILED', `${id}: an apply to ${why} was cut off, and is half done`, {
-      hint: `llm-do undo ${id} takes it back`,
+    return new Unfinished('LAYER_FAILED', `${id}: an apply to ${why} was cut off, and is half done`, {
+      hint: `llm-do undo ${id} takes it back, llm-do apply ${id} takes it back and applies again`,
     })
   if (status === DAMAGED)
     return new SandboxError('LAYER_FAILED', `${id}: its record is false: ${why} holds the layer itself`, {
@@ -242,6 +245,20 @@ export async function rawChanges(layer: Layer): Promise<LayerChanges> {
     seenAtEnd(layer),
   )
   return { raw, isProtected: protectionOf(raw, layer.record.zones) }
+}
+
+/**
+ * For a verb that writes: half an apply is taken back first, which needs its seal or `force`, and ends here where somebody has written to
+ * it since.
+ */
+async function settledChanges(layer: Layer, force: boolean): Promise<LayerChanges> {
+  try {
+    return await rawChanges(layer)
+  } catch (error) {
+    if (!(error instanceof Unfinished)) throw error
+    await ask({ ...layer, verb: 'settle', words: force ? ['--force'] : [] })
+    return await rawChanges(layer)
+  }
 }
 
 /** Written at the end of the run: what the host removed later left no trace that a time could be read from. */
@@ -323,7 +340,7 @@ export async function applyLayer(
         hint: `look at it, then apply it all the same: llm-do diff ${layer.id}; llm-do apply --force ${layer.id}`,
       },
     )
-  const { raw, isProtected } = await rawChanges(layer)
+  const { raw, isProtected } = await settledChanges(layer, force)
   const choice = choose({
     changes: raw,
     zones: layer.record.zones,

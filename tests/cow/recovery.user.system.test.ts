@@ -62,6 +62,20 @@ const user = currentUser()
 
 describe(`as ${user}`, () => {
   describeWith('strace', 'an apply that was killed', () => {
+    test.each(['the first', 'its steps taken'] as const)(
+      'is taken back by the next apply, which applies (%s)',
+      async (at) => {
+        const { place, id } = await applyKilled({ user, at })
+        const part = await place.cli('apply', id, 'new')
+        expect([part.status, part.stderr.toString()]).toEqual([0, expect.stringContaining('1 applied')])
+        // What was chosen then is not applied: only what is named now.
+        expect(readFileSync(join(place.project, 'file'), 'utf8')).toBe('file\n')
+        expect(readdirSync(place.project).toSorted()).toEqual(['file', 'gone', 'new', 'other'])
+        expect((await place.cli('apply', id)).status).toBe(0)
+        expect(readdirSync(place.project).toSorted()).toEqual(['file', 'm', 'n', 'new', 'other'])
+      },
+    )
+
     test.each([[[]], [['--cow-upper', 'memory']]])(
       'is taken back, and keeps what was written since: %j',
       async (options) => {
