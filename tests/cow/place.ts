@@ -10,8 +10,9 @@ import { parseRecord } from '../../src/cow/record.ts'
 import { layerDirectories } from '../../src/cow/state-directory.ts'
 import type { Result } from '../../src/report/result.ts'
 import { type CliResult, cliWords, programFor, runCli } from '../support/cli.ts'
+import { canBeHere, cliHere } from '../support/cli-here.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { type User, uidOf } from '../support/users.ts'
+import { currentUser, type User, uidOf } from '../support/users.ts'
 
 interface AtTerminal {
   /** What is typed. */
@@ -36,7 +37,7 @@ export interface Place {
   readonly layers: string
   /** Those in memory, too. */
   readonly holders: readonly string[]
-  /** Runs `llm-do WORDS` as the user, in the project. */
+  /** `llm-do WORDS` as the user, in the project; in this process where that is the same. */
   readonly cli: (...words: readonly string[]) => Promise<CliResult>
   /** The same, started by another program. */
   readonly cliThrough: (through: readonly string[], ...words: readonly string[]) => Promise<CliResult>
@@ -60,7 +61,8 @@ export async function makePlace(user: User): Promise<Place> {
     if (user === 'plain') await chown(directory, uidOf('plain'), uidOf('plain'))
   }
   const env = { HOME: home, XDG_STATE_HOME: join(home, 'state'), XDG_RUNTIME_DIR: runtime }
-  const cli: Place['cli'] = (...words) => cliThrough([], ...words)
+  const cli: Place['cli'] = (...words) =>
+    user === currentUser() && canBeHere(words) ? cliHere(words, { cwd: project, env }) : cliThrough([], ...words)
   const cliThrough: Place['cliThrough'] = (through, ...words) =>
     runCli(words, {
       as: user,
