@@ -274,13 +274,14 @@ describe(`as ${user}`, () => {
     'a tree that is deeper than any path and wider than any list is listed, applied and undone',
     async () => {
       const place = await makePlace(user)
-      const [depth, width] = [2200, 4000]
+      // 4,400 bytes of path, and more levels than a process may have open files.
+      const [depth, width] = [1100, 4000]
       const { cow } = await place.run(`python3 -c "
 import os
 os.mkdir('wide')
 for n in range(${width}): open('wide/%d' % n, 'w').close()
 for n in range(${depth}):
-  os.mkdir('d'); os.chdir('d')
+  os.mkdir('ddd'); os.chdir('ddd')
 open('end', 'w').write('end')"`)
       const id = cow?.id ?? ''
       const count = async () => Number((await execa('sh', ['-c', 'find . | wc -l'], { cwd: place.project })).stdout) - 1
