@@ -5,7 +5,7 @@
 //   node scripts/test/main.mjs --all [PART...]     the rest of the product space, in parts (parts.mjs)
 //   node scripts/test/main.mjs --touched           what the working change reaches (touched.mjs)
 //
-// First the stages that need no sandbox run, two processors full. Then the system tests run in four lanes (system.mjs), as root and as a
+// First the stages that need no sandbox run, two processors full. Then the system tests run in six lanes (system.mjs), as root and as a
 // plain user side by side. A stage that fails does not stop the next one. The last line is `N passed, N failed`; the exit status is 0 only
 // when nothing failed and something passed. Ctrl-C and SIGTERM end every program that was started and remove what was made.
 import { constants } from 'node:os'
