@@ -26,7 +26,7 @@ describeWith(['docker', 'bwrap', 'userns'], 'a namespace sandbox inside a contai
   }
   beforeAll(async () => {
     const { path, remove } = await newDirectory({ mode: 0o755 })
-    Object.assign(state, { app: path, remove, docker: await startDocker() })
+    Object.assign(state, { app: path, remove, docker: await startDocker({ images: [LINKS_IMAGE] }) })
     for (const name of ['bin', 'dist', 'profiles', 'package.json'])
       await cp(join(ROOT, name), join(path, name), { recursive: true })
     for (const name of ['reach-out.py', 'stand-outside.py'])

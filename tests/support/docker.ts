@@ -61,9 +61,11 @@ const START_MS = 120_000
 export interface DockerOptions {
   /** Registry that stands for all others, see registry.ts; none can be reached without it. */
   readonly registry?: string
+  /** Images next to busybox: an import takes half a second of processor time. */
+  readonly images?: readonly ImageName[]
 }
 
-export async function startDocker({ registry }: DockerOptions = {}): Promise<TestDocker> {
+export async function startDocker({ registry, images = [] }: DockerOptions = {}): Promise<TestDocker> {
   // Not below the file's own directory: the address of containerd's socket has room for 107 bytes.
   const { path: root } = await newDirectory({ below: dirname(tmpdir()) })
   const socket = join(root, 'socket')
@@ -86,7 +88,7 @@ export async function startDocker({ registry }: DockerOptions = {}): Promise<Tes
   const client = clientOf('docker', env)
   try {
     await untilReady(client)
-    await importImages(client, root)
+    await importImages(client, root, images)
   } catch (cause) {
     const log = await keeper.log()
     await keeper.stop()
@@ -157,7 +159,7 @@ export async function startPodman(): Promise<TestDocker> {
   // Its containers have no daemon: the keeper removes them.
   const { stop } = keep(root, ['sleep', 'infinity'], { env, atEnd: 'podman rm --force --all' })
   try {
-    await importImages(client, root)
+    await importImages(client, root, [])
   } catch (cause) {
     await stop()
     throw cause
@@ -179,17 +181,31 @@ async function untilReady(client: TestDocker['client']): Promise<void> {
   }
 }
 
-async function importImages(client: TestDocker['client'], root: string): Promise<void> {
-  const busybox = join(root, 'busybox')
-  await makeBusyboxTree(busybox)
-  await importTree(client, { tree: busybox, image: BUSYBOX_IMAGE, changes: [] })
-  await importTree(client, { tree: busybox, image: VOLUME_IMAGE, changes: ['VOLUME /data'] })
-  const changes = ['ENV IMAGE_WORD=image', 'ENV HTTP_PROXY=http://image.example', 'ENTRYPOINT ["/bin/false"]']
-  await importTree(client, { tree: busybox, image: ENVIRONMENT_IMAGE, changes })
-  const links = join(root, 'links')
-  await makeLinksTree(links)
-  await importTree(client, { tree: links, image: LINKS_IMAGE, changes: [] })
-  for (const tree of [busybox, links]) await rm(tree, { recursive: true })
+interface Image {
+  readonly makeTree: (tree: string) => Promise<void>
+  readonly changes: readonly string[]
+}
+
+const IMAGES = {
+  [BUSYBOX_IMAGE]: { makeTree: makeBusyboxTree, changes: [] },
+  [VOLUME_IMAGE]: { makeTree: makeBusyboxTree, changes: ['VOLUME /data'] },
+  [ENVIRONMENT_IMAGE]: {
+    makeTree: makeBusyboxTree,
+    changes: ['ENV IMAGE_WORD=image', 'ENV HTTP_PROXY=http://image.example', 'ENTRYPOINT ["/bin/false"]'],
+  },
+  [LINKS_IMAGE]: { makeTree: makeLinksTree, changes: [] },
+} satisfies Record<string, Image>
+
+type ImageName = keyof typeof IMAGES
+
+async function importImages(client: TestDocker['client'], root: string, more: readonly ImageName[]): Promise<void> {
+  const tree = join(root, 'tree')
+  for (const image of [BUSYBOX_IMAGE, ...more] as const) {
+    const { makeTree, changes } = IMAGES[image]
+    await makeTree(tree)
+    await importTree(client, { tree, image, changes })
+    await rm(tree, { recursive: true })
+  }
 }
 
 /** Writes a tar archive of the files of the busybox image. */

@@ -44,7 +44,7 @@ import {
   until,
 } from './runs.ts'
 
-const docker = oncePerFile(startDocker)
+const docker = oncePerFile(() => startDocker({ images: [VOLUME_IMAGE, ENVIRONMENT_IMAGE, LINKS_IMAGE] }))
 const here = engine(docker)
 const run = (request: RunRequest) => runIn(here(), request)
 const shell = (script: string, request: Omit<RunRequest, 'command'> = {}) =>
