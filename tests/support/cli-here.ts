@@ -49,7 +49,7 @@ function patch(): () => void {
   const to = (name: 'stdout' | 'stderr'): Write =>
     function (this: NodeJS.WriteStream, bytes, done) {
       const here = calls.getStore()
-      if (here === undefined) return writes[name].call(this, bytes, done as () => void)
+      if (here === undefined) return (writes[name] as Write).call(this, bytes, done)
       here[name].push(Buffer.from(bytes as Uint8Array))
       if (done !== undefined) queueMicrotask(done)
       return true
