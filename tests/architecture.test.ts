@@ -246,14 +246,17 @@ test('every error code that is thrown is in the catalogue', () => {
 })
 
 test('every room has a room of tests', () => {
-  const running = sources.filter(({ path, text }) => path.includes('/') && codeOf(text).trim() !== '')
-  const rooms = [...new Set(running.map(({ path }) => roomOf(path)))]
   const isTested = (room: string): boolean =>
     existsSync(join(ROOT, 'tests', room)) &&
     readdirSync(join(ROOT, 'tests', room), { recursive: true, encoding: 'utf8' }).some((path) =>
       path.endsWith('.test.ts'),
     )
-  expect(rooms.filter((room) => !isTested(room))).toEqual([])
+  const rooms = new Set(sources.filter(({ path }) => path.includes('/')).map(({ path }) => roomOf(path)))
+  const untested = [...rooms].filter((room) => !isTested(room))
+  // Types alone need no test.
+  const isRunning = (room: string) =>
+    sources.some(({ path, text }) => roomOf(path) === room && codeOf(text).trim() !== '')
+  expect(untested.filter(isRunning)).toEqual([])
 })
 
 describe('a file of system tests', () => {

@@ -41,8 +41,18 @@ interface Planned {
   readonly warnings: readonly string[]
 }
 
-/** As one types it: the values are those of flags. */
+const known = new Map<string, Planned>()
+
+/** Many keys are compared with the same plan. */
 function planned(values: object, backend: string): Planned {
+  const words = JSON.stringify([values, backend])
+  const plan = known.get(words) ?? planOf(values, backend)
+  known.set(words, plan)
+  return plan
+}
+
+/** As one types it: the values are those of flags. */
+function planOf(values: object, backend: string): Planned {
   const around = { source: 'default.yaml', directory: CWD }
   const layers = [
     { ...around, layer: 'profile' as const, values: { backend } as SandboxInput },
