@@ -14,20 +14,26 @@ const FORMS = {
   '--rw .': ['--rw', '.'],
   '--cow .': ['--cow', '.'],
   '--json --rw .': ['--json', '--rw', '.'],
+  '--rw DIR:/work': ['--rw', 'DIR:/work'],
 }
 
-/** A directory that nothing has run in, at the same name in each round. */
+/** In each round a directory that nothing has run in: one behind the same link, and one at the same path. */
 function freshDirectories(stage) {
-  const next = join(stage.directory, 'next')
+  const [next, job, known] = ['next', 'job', 'known'].map((name) => join(stage.directory, name))
   let count = 0
+  for (const path of [job, known]) mkdirSync(path)
   return {
     next,
+    job,
+    known,
     make() {
       count += 1
       const directory = join(stage.directory, `task${count}`)
       mkdirSync(directory)
       symlinkSync(directory, `${next}.new`)
       renameSync(`${next}.new`, next)
+      renameSync(job, `${job}${count}`)
+      mkdirSync(job)
     },
   }
 }
@@ -37,10 +43,14 @@ async function freshRows(bench) {
   const fresh = freshDirectories(stage)
   const commands = { bwrap: [`@${fresh.next}`, ...NAIVE, 'true'] }
   for (const [name, words] of Object.entries(FORMS)) {
-    const command = [stage.exec, ...bench.cold, ...words, '--', 'true']
-    stage.warm(command)
-    commands[`${name}, known`] = command
-    commands[`${name}, fresh`] = [`@${fresh.next}`, ...command]
+    const commandFor = (directory) => {
+      const named = words.map((word) => word.replace('DIR', directory))
+      return [stage.exec, ...bench.cold, ...named, '--', 'true']
+    }
+    stage.warm(commandFor(fresh.known))
+    commands[`${name}, known`] = commandFor(fresh.known)
+    const isNamed = words.some((word) => word.startsWith('DIR'))
+    commands[`${name}, fresh`] = [...(isNamed ? [] : [`@${fresh.next}`]), ...commandFor(fresh.job)]
   }
   const before = () => fresh.make()
   const times = await timeByTurns({ stage, commands, rounds: runs, before })
