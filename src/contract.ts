@@ -222,8 +222,6 @@ export const VERBS = {
   apart: 2,
   /** PATH; read by client, launch; the path of none ends with this one, with which names of protected files begin */
   step: 1,
-  /** PATH; read by client; no symbolic link is there */
-  straight: 1,
   /** PLACE DEV; read by client, launch; the directory of that number is on this one */
   device: 2,
   /** PLACE; read by client, launch; no socket and no FIFO is found in the directory of that number */

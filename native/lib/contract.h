@@ -115,7 +115,6 @@ enum verb {
   V_SLOTS, /* COUNT PLAN POOL; read by client, launch; how many directories have slots; SHA-256 of the plan and of what a warm sandbox is built from, before the slots are filled */
   V_APART, /* within|above PATH; read by client, launch; none of the directories is PATH, or below it or above it */
   V_STEP, /* PATH; read by client, launch; the path of none ends with this one, with which names of protected files begin */
-  V_STRAIGHT, /* PATH; read by client; no symbolic link is there */
   V_DEVICE, /* PLACE DEV; read by client, launch; the directory of that number is on this one */
   V_QUIET, /* PLACE; read by client, launch; no socket and no FIFO is found in the directory of that number */
   V_UNSET, /* NAME; read by client; a variable that the caller must not have */
@@ -201,7 +200,6 @@ enum verb {
   ROW(V_SLOTS, "slots", 3) \
   ROW(V_APART, "apart", 2) \
   ROW(V_STEP, "step", 1) \
-  ROW(V_STRAIGHT, "straight", 1) \
   ROW(V_DEVICE, "device", 2) \
   ROW(V_QUIET, "quiet", 1) \
   ROW(V_UNSET, "unset", 1) \

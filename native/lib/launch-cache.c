@@ -155,13 +155,7 @@ static int is_for(const struct launchfile *file, const struct key *key) {
   return used == key->used;
 }
 
-static int is_straight(const char *path) {
-  struct stat status;
-  return lstat(path, &status) < 0 ? errno == ENOENT || errno == ENOTDIR : !S_ISLNK(status.st_mode);
-}
-
 int guard_holds(const struct entry *entry) {
-  if (entry->verb == V_STRAIGHT) return is_straight(entry->word[0]);
   char identity[256];
   int failed = entry->verb == V_AT ? identity_at(entry->word[0], identity, sizeof identity)
                                   : identity_of_content(entry->word[0], identity, sizeof identity);

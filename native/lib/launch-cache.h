@@ -46,7 +46,7 @@ int cached_has_seal(const struct launchfile *file, const char *seal, size_t leng
 /* Is it of that type (S_IFDIR, S_IFREG), our own, and out of everybody else's reach? */
 int cached_is_private(int fd, mode_t type);
 
-/* Is it on disk still as this V_AT, V_CONTENT or V_STRAIGHT record of a checked file says? */
+/* Is it on disk still as this V_AT or V_CONTENT record of a checked file says? */
 int guard_holds(const struct entry *entry);
 
 /* What is at `path`, as in V_AT and V_CONTENT records. 0, or -1 when it cannot be read. */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static int is_guard(const struct entry *entry) { return entry->verb == V_AT || entry->verb == V_CONTENT || entry->verb == V_STRAIGHT; }
+static int is_guard(const struct entry *entry) { return entry->verb == V_AT || entry->verb == V_CONTENT; }
 
 /* Looks at the guards among the next `most` entries. 0 = one does not hold. */
 static int look(const struct launchfile *plan, size_t *position, size_t most) {
@@ -45,7 +45,7 @@ static int is_fresh_after(const struct looks *looks, const struct launchfile *pl
 /* ---- a plan and a sandbox ---- */
 
 static int is_same_guard(const struct entry *a, const struct entry *b) {
-  return a->verb == b->verb && strcmp(a->word[0], b->word[0]) == 0 && (a->verb == V_STRAIGHT || strcmp(a->word[1], b->word[1]) == 0);
+  return a->verb == b->verb && strcmp(a->word[0], b->word[0]) == 0 && strcmp(a->word[1], b->word[1]) == 0;
 }
 
 /* How far the same guard may be apart in two lists of which one has more than the other. */

@@ -7,7 +7,7 @@
  */
 import { posix } from 'node:path'
 import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
-import { markPlaces, type Place, type Places, planDigest } from '../plan/hash.ts'
+import { type Place, type Places, planDigest } from '../plan/hash.ts'
 import type { PathFacts } from '../plan/mounts.ts'
 import { endsOf } from '../plan/names.ts'
 import type { BackendTraits } from '../plan/offers.ts'
@@ -18,7 +18,7 @@ import type { Request } from '../plan/request.ts'
 import { isBelow, isWithin, SHARED_DIRECTORIES, SHARED_TREES, searchPath } from '../plan/well-known-paths.ts'
 import type { Policy } from '../policy/policy.ts'
 import { type CachedInputs, poolDigest } from './cached-launch.ts'
-import { POOL_SLOT, pathSlot, SLOT_MARK, slotted } from './slots.ts'
+import { POOL_SLOT, SLOT_MARK, slotted } from './slots.ts'
 
 /** Directories that no host has, for the plan that a plan is held against. A layer goes to the file system of its zone, so that one is the same. */
 export function elsewhere({ layer }: Plan, places: Places): Places {
@@ -66,9 +66,8 @@ export function forAnyDirectory(own: PlannedWords, other: PlannedWords, around: 
   const { places } = own
   const known = [...Object.keys(own.words.paths), ...own.words.contents]
   const repository = posix.join(places[0].path, '.git')
-  const inside = known.filter((path) => path !== repository && places.some((place) => isBelow(path, place.path)))
-  const named = inside.find((path) => own.words.contents.includes(path) || !isProtectedName(path, around))
-  if (named !== undefined) return { dependsOn: `the plan was made from ${named}` }
+  const inside = known.find((path) => path !== repository && places.some((place) => isBelow(path, place.path)))
+  if (inside !== undefined) return { dependsOn: `the plan was made from ${inside}` }
   if (looksLikeSlots(own.words)) return { dependsOn: 'a word of the plan looks like a slot' }
   const [mine, theirs] = [withSlots(own), withSlots(other)]
   if (JSON.stringify(recordsOf(mine)) !== JSON.stringify(recordsOf(theirs)))
@@ -77,7 +76,7 @@ export function forAnyDirectory(own: PlannedWords, other: PlannedWords, around: 
     return { dependsOn: 'the plan has the path of the directory in a text' }
   const paths = commonPaths(own, other)
   if (paths === undefined) return { dependsOn: 'other paths were looked at than for another directory' }
-  const conditions = conditionsOf(around, places, inside)
+  const conditions = conditionsOf(around, places)
   const slots: LaunchRecord = ['slots', places.length, planDigest(own.plan, places), poolDigest(mine)]
   return { words: { ...mine, key: mine.keyForAny, paths, conditions: [slots, ...conditions] } }
 }
@@ -132,12 +131,7 @@ function commonPaths(own: PlannedWords, other: PlannedWords): Words['paths'] | u
 
 /* ---- conditions ---- */
 
-/** Of a copy-on-write zone the plan says that no protected name in it is a link; whether it is there does not matter. */
-function isProtectedName(path: string, { plan }: Surroundings): boolean {
-  return plan.zones.some(({ mode, source }) => mode === 'cow' && isBelow(path, source))
-}
-
-function conditionsOf(around: Surroundings, places: Places, inside: readonly string[]): readonly LaunchRecord[] {
+function conditionsOf(around: Surroundings, places: Places): readonly LaunchRecord[] {
   const { plan, request, traits } = around
   const searched = zonesWithOpenSockets(plan, traits).map(({ source }) => source)
   const onDevice = plan.layer === undefined ? [] : places
@@ -145,7 +139,6 @@ function conditionsOf(around: Surroundings, places: Places, inside: readonly str
     ...closedTrees(around).map((path): LaunchRecord => ['apart', 'within', path]),
     ...[...new Set([...SHARED_DIRECTORIES, ...request.homes])].map((path): LaunchRecord => ['apart', 'above', path]),
     ...firstSteps(around.policy).map((path): LaunchRecord => ['step', path]),
-    ...inside.map((path): LaunchRecord => ['straight', markPlaces(path, places, pathSlot)]),
     ...onDevice.map(({ dev }, at): LaunchRecord => ['device', at, dev]),
     ...places.flatMap(({ path }, at): LaunchRecord[] => (searched.includes(path) ? [['quiet', at]] : [])),
   ]
