@@ -19,7 +19,7 @@ export function withGit(zone: PlannedZone): PlannedZone {
   const systems = new Map(protectedSystems(git).map((system) => [system.name, system]))
   const inRepositories = repositoriesIn(source, new Set(systems.keys())).flatMap((path) =>
     kindOf(join(source, path)) === 'directory'
-      ? (systems.get(basename(path))?.closed ?? []).map((name) => `${path}/${name}`)
+      ? (systems.get(folded(basename(path)))?.closed ?? []).map((name) => `${path}/${name}`)
       : [path],
   )
   return { ...zone, protect: [...new Set([...zone.protect, ...inRepositories])] }
@@ -92,11 +92,18 @@ function missingName(source: string, path: string): string | undefined {
   return kindOf(file) === 'missing' ? file : undefined
 }
 
+/** A name as the file systems of macOS and Windows compare it: `.GIT` is `.git` there. */
+const folded = (name: string): string =>
+  name
+    .normalize('NFKC')
+    .replace(/\p{Default_Ignorable_Code_Point}/gu, '')
+    .toLowerCase()
+
 /** Relative paths of everything that has one of the names, at any depth. */
 function repositoriesIn(source: string, names: ReadonlySet<string>, below = ''): readonly string[] {
   return entriesOf(join(source, below)).flatMap(({ name, isDirectory }) => {
     const path = below === '' ? name : `${below}/${name}`
-    if (names.has(name)) return [path]
+    if (names.has(folded(name))) return [path]
     return isDirectory ? repositoriesIn(source, names, path) : []
   })
 }
@@ -133,7 +140,7 @@ function entriesOf(directory: string): readonly { readonly name: string; readonl
 function isEmptyFile(path: string): boolean {
   try {
     const seen = lstatSync(path, { throwIfNoEntry: false })
-    return seen?.isFile() === true && (seen.size === 0 || basename(path) !== GIT)
+    return seen?.isFile() === true && (seen.size === 0 || folded(basename(path)) !== GIT)
   } catch (error) {
     throw new Unseen(path, error) // Its directory can be read and not searched.
   }
