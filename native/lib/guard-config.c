@@ -105,6 +105,7 @@ static enum meaning meaning_of(const char *key) {
 struct config {
   struct guard *guard;
   const char *base; /* where git starts programs */
+  const char *at;
   char directory[PATH_MAX]; /* of the file */
 };
 
@@ -167,9 +168,18 @@ static int add_program(struct config *config, const char *line) {
   return add_words(config, line);
 }
 
+/* Programs start in the work tree, wherever it is. The file is read a second time, as it is from there. */
+static int move_base(struct config *config, const char *tree) {
+  char path[PATH_MAX], real[PATH_MAX];
+  if ((size_t)snprintf(path, sizeof path, "%s%s%s", tree[0] == '/' ? "" : config->directory, tree[0] == '/' ? "" : "/", tree) >= sizeof path) return errno = ENAMETOOLONG, -1;
+  if (!realpath(path, real)) return errno == ENOMEM ? -1 : 0; /* git stops there */
+  return strcmp(real, config->base) == 0 ? 0 : guard_add_lead(config->guard, &(struct guard_lead){"/", config->at, LEAD_CONFIG, real});
+}
+
 static int on_value(void *data, const char *key, const char *value) {
   struct config *config = data;
   if (!value || !value[0]) return 0;
+  if (strcmp(key, "core.worktree") == 0) return move_base(config, value);
   switch (meaning_of(key)) {
     case NAMES_NOTHING: return 0;
     case NAMES_PATH: return add_lead(config, config->base, value, LEAD_PATH);
@@ -204,7 +214,7 @@ static void directory_of(const char *path, char *to) {
 }
 
 int guard_read_config(struct guard *guard, const char *at, const char *base) {
-  struct config config = {.guard = guard, .base = base};
+  struct config config = {.guard = guard, .base = base, .at = at};
   size_t size;
   directory_of(at, config.directory);
   char *text = read_text(guard, at, &size);
@@ -347,6 +357,7 @@ int guard_add_configs(struct guard *guard, const char *path, enum find_kind kind
   if (add_common(guard, base) < 0) return -1;
   if (kind == FIND_BARE) return add_directory(guard, path, ".", add_found);
   if (S_ISDIR(type)) return add_directory(guard, base, ".git", add_found);
+  if (S_ISLNK(type)) return add_directory(guard, base, ".git", add_config);
   if (!S_ISREG(type)) return 0;
   if (read_line(guard, path, "gitdir: ", line) < 0) return copy_text(guard->failed, sizeof guard->failed, path), -1;
   return line[0] ? add_directory(guard, base, line, add_config) : 0;

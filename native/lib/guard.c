@@ -164,7 +164,7 @@ static int add_configs(struct guard *guard, const struct guard_zone *zone, const
   if (find->kind == FIND_KEPT || (is_git && is_open(zone, "config"))) return 0;
   if ((size_t)snprintf(path, sizeof path, "%s%s%s", strcmp(zone->source, "/") == 0 ? "" : zone->source, find->path[0] ? "/" : "", find->path) >= sizeof path)
     return errno = ENAMETOOLONG, mark_unprotected(guard, zone, find->path);
-  if (!is_git) return S_ISDIR(find->type) ? add_hgrcs(guard, system_of(find), path) : 0;
+  if (!is_git) return S_ISREG(find->type) ? 0 : add_hgrcs(guard, system_of(find), path);
   return guard_add_configs(guard, path, find->kind, find->type);
 }
 
@@ -182,8 +182,8 @@ static int close_repository(struct guard *guard, struct guard_zone *zone, struct
   struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
   find->path = arena_copy(&guard->arena, find->path, strlen(find->path));
   if (add_repository(guard, zone, find, find->path) < 0) return -1;
-  if (S_ISLNK(find->type)) return close_linked(guard, zone, walk, index);
   if (add_configs(guard, zone, find) < 0) return -1;
+  if (S_ISLNK(find->type)) return close_linked(guard, zone, walk, index);
   /* A file `.git` points to another git directory; a directory is kept where it is, its parts are closed one by one. */
   if (!is_kept(zone, walk, find) && find->path[0] && add_cover(zone, find->path, &status, S_ISDIR(find->type)) < 0) return mark_unprotected(guard, zone, find->path);
   return S_ISDIR(find->type) ? close_directory(guard, zone, walk, index) : 0;

@@ -219,6 +219,20 @@ describeWith('userns', 'what a protected name leads to', () => {
     expect(printed(await inHome(['--protect-not', '*']))).toEqual(paths)
   })
 
+  test.each([
+    ['is a link', '[core]\n\tfsmonitor = ./fsm.sh\n', 'fsm.sh'],
+    ['has its work tree elsewhere', '[core]\n\tworktree = ../tree\n\tfsmonitor = ./fsm.sh\n', 'tree/fsm.sh'],
+  ])('is closed from where git starts it when the repository %s', async (_, config, program) => {
+    const zone = join(await temporaryDirectory({ mode: 0o755 }), 'zone')
+    for (const name of ['real/objects', 'real/refs']) mkdirSync(join(zone, name), { recursive: true })
+    write(zone, 'real/HEAD', 'ref: refs/heads/main\n')
+    write(zone, 'real/config', config)
+    write(zone, program, 'host\n')
+    symlinkSync('real', join(zone, '.git'))
+    expect(printed(await run(zone, [], evil([program])))).toEqual([])
+    expect(printed(await run(zone, ['--protect-not', '.git'], evil([program])))).toEqual([program])
+  })
+
   test.each(ENGINES)('is closed in each zone that shows it, $engine', async ({ words }) => {
     const zone = await makeZone()
     write(zone, 'sub/.vscode/tasks.json', 'host\n')
