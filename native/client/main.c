@@ -189,7 +189,10 @@ static int hand_over(const struct run *run, const char *json, int is_recorded) {
 static _Noreturn void explain(const struct run *run, const char *json, int is_recorded) {
   int fd = hand_over(run, json, is_recorded);
   if (fd < 0) {
-    fprintf(stderr, "llm-do: error SETUP_FAILED: the end of the run cannot be handed to node: %s\n", strerror(errno));
+    fprintf(stderr,
+            "llm-do: error SETUP_FAILED: the command has run, and its end cannot be handed to node: %s\n"
+            "llm-do: hint: it goes by a file in memory: raise the limits of file sizes (ulimit -f) and of open files (ulimit -n)\n",
+            strerror(errno));
     _exit(125);
   }
   become_node(run->call->root, &(struct node_call){"exec", run->call->words, fd, run->call->parent});
