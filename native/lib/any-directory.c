@@ -153,15 +153,17 @@ static int ends_with_step(const char *path, const char *step) {
   return length > size && path[length - size - 1] == '/' && strcmp(path + length - size, step) == 0;
 }
 
-/* What the plan was made from, and what else it shows, is neither in the directory nor around it. */
-static const char *overlap_unfit(const char *directory, const char *path, int is_shown) {
-  if (path[0] != '/') return NULL;
-  if (is_within(path, directory)) return because("%s is in %s", path, directory);
-  return is_shown && is_within(directory, path) ? because("%s is in %s", directory, path) : NULL;
+/* All that the plan was made from, shows and has inside: a path in the directory would mean something else there, or be one of its own. */
+static const char *word_unfit(const char *directory, const struct launchfile *plan) {
+  for (size_t at = 0; at < launchfile_places(plan); at++) {
+    const char *word = plan->bytes + launchfile_offset(plan, at);
+    if (word[0] == '/' && is_within(word, directory)) return because("%s is in %s", word, directory);
+  }
+  return NULL;
 }
 
-static const char *apart_unfit(const char *directory, const char *how, const char *path) {
-  if (strcmp(how, "above") == 0) return is_within(path, directory) ? because("%s is in %s", path, directory) : NULL;
+static const char *around_unfit(const char *directory, const char *path) {
+  if (path[0] != '/') return NULL;
   return is_within(directory, path) ? because("%s is in %s", directory, path) : NULL;
 }
 
@@ -179,11 +181,9 @@ static int is_of(const struct places *places, const struct place *place, const c
 
 static const char *entry_unfit(const struct places *places, const struct place *place, const struct entry *entry) {
   switch (entry->verb) {
-    case V_AT:
-    case V_CONTENT: return overlap_unfit(place->path, entry->word[0], 0);
     case V_BIND:
-    case V_ZONE: return overlap_unfit(place->path, entry->word[0], 1);
-    case V_APART: return apart_unfit(place->path, entry->word[0], entry->word[1]);
+    case V_ZONE: return around_unfit(place->path, entry->word[0]);
+    case V_APART: return strcmp(entry->word[0], "within") == 0 ? around_unfit(place->path, entry->word[1]) : NULL;
     case V_STEP: return ends_with_step(place->path, entry->word[0]) ? because("%s begins the name of a protected file", entry->word[0]) : NULL;
     case V_DEVICE: return is_of(places, place, entry->word[0]) ? device_unfit(place, entry->word[1]) : NULL;
     case V_QUIET: return is_of(places, place, entry->word[0]) ? socket_unfit(place->path) : NULL;
@@ -194,7 +194,7 @@ static const char *entry_unfit(const struct places *places, const struct place *
 static const char *place_unfit(const struct places *places, const struct place *place, const struct launchfile *plan) {
   struct entry entry;
   size_t position = 0;
-  const char *why = NULL;
+  const char *why = word_unfit(place->path, plan);
   while (!why && launchfile_next(plan, &position, &entry)) why = entry_unfit(places, place, &entry);
   return why;
 }

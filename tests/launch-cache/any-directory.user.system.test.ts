@@ -57,14 +57,16 @@ beforeAll(async () => {
   Object.assign(site, { path: made(join(path, 'work')), home: made(join(path, 'home')), remove })
   // A plan that saw them missing would be stale.
   for (const own of ['.config/llm-do/profiles/more', '.cache/llm-do/launch']) made(homeAt(own))
+  symlinkSync(made(at('led/bin')), at('named-tools'))
+  symlinkSync(made(at('private/runtime')), at('named-runtime'))
 })
 afterAll(() => site.remove())
 
 const environment = () => ({
-  PATH: `${at('tools')}:/usr/bin:/bin`,
+  PATH: `${at('tools')}:/usr/bin:/bin:${at('named-tools')}`,
   HOME: site.home,
   LANG: 'C.UTF-8',
-  XDG_RUNTIME_DIR: made(homeAt('runtime')),
+  XDG_RUNTIME_DIR: at('named-runtime'),
 })
 
 function optionsFor(words: readonly string[], cwd: string): ExecOptions {
@@ -188,12 +190,14 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   'where the profiles are': { cwd: () => made(homeAt('.config/llm-do/profiles/more')), taken: / is in .*llm-do/ },
   'in the cache': { cwd: () => made(homeAt('.cache/llm-do/launch')), taken: / is in \// },
   'next to the key': {
-    cwd: () => made(isRoot ? '/run/llm-do/beside' : homeAt('runtime/llm-do/beside')),
+    cwd: () => made(isRoot ? '/run/llm-do/beside' : at('private/runtime/llm-do/beside')),
     taken: / is in \//,
   },
   'in the package': { cwd: () => join(ROOT, 'src'), taken: / is in \// },
   'in PATH': { cwd: () => made(at('tools/of')), taken: / is in .*\/tools$/ },
   'around a directory of PATH': { cwd: () => dirname(made(at('tools'))), taken: / is in \// },
+  'around a directory that PATH has by a link': { cwd: () => dirname(made(at('led/bin'))), taken: / is in \// },
+  'around the key, which has its name by a link': { cwd: () => at('private'), taken: / is in \//, needs: 'user' },
   'shared by all': { cwd: () => '/tmp', taken: / is in \// },
   'of the system': { cwd: () => '/usr/share/misc', taken: / is in \/usr/ },
   'of the kernel': { cwd: () => '/proc', taken: / is in \// },
@@ -214,6 +218,7 @@ const OF_EVERY_POLICY = [
   'part of a protected name',
   'the home',
   'where the profiles are',
+  'around the key, which has its name by a link',
   'in the package',
   'shared by all',
   'with a socket',
@@ -270,6 +275,13 @@ describeWith('userns', 'the plan for every directory', () => {
     test('one on another file system: its layer has another place', async () => {
       const said = await inMount('mount -t tmpfs none "$1"; cd "$1"; exec "$0" true')
       expect(/^it is on another file system/.test(said)).toBe(policy === 'a copy-on-write directory')
+    })
+
+    test('one whose path is one of the sandbox: nobody could tell them apart', async () => {
+      const said = await inMount(
+        'exec 3<"$0"; mount -t tmpfs none /home; mkdir /home/sandbox; cd /home/sandbox; exec /proc/self/fd/3 true',
+      )
+      expect(said).toMatch(/ is in \/home\/sandbox$/)
     })
   })
 
