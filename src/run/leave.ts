@@ -7,7 +7,7 @@ import { backendNamed } from '../backends/index.ts'
 import { enginePathOf, type LaunchFileInputs, launchFile, launchRecords } from '../backends/namespace/build.ts'
 import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
 import { runsDirectory } from '../backends/runs-directory.ts'
-import { KEY_ANY_PROGRAM } from '../contract.ts'
+import { KEY_ANY_PROGRAM, KEY_VARIABLE_PREFIX } from '../contract.ts'
 import { ACCOUNTS } from '../host/accounts.ts'
 import { type AnyDirectory, elsewhere, forAnyDirectory, type Words } from '../launch-cache/any-directory.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
@@ -138,6 +138,8 @@ function boundTo(prepared: Prepared, { invocation }: Guarding): string | undefin
   const others = placesIn(prepared).slice(1)
   const repositories = [...sources.read, ...sources.missing].filter((path) => isGitPath(path, request.cwd))
   if (request.cwd === '/') return 'it is the root directory'
+  if (wordsWithPaths(options, invocation).some((word) => GOES_UP.test(word)))
+    return 'a path leads up (..): what is above the directory is another one for each'
   if (others.length !== named.length || others.some(({ path }, at) => path !== named[at]))
     return 'a zone of the command line has no target, is behind a link, or lies in another directory'
   if (options.narrow !== undefined) return 'a worker judges its requests by the directory'
@@ -151,6 +153,15 @@ function boundTo(prepared: Prepared, { invocation }: Guarding): string | undefin
   if (program !== KEY_ANY_PROGRAM && program.includes('/') && !isAbsolute(program))
     return `${program} is looked for in the directory`
   return undefined
+}
+
+/** `..` above the root is the root: from two directories it can lead to one place, and from a third one to another. */
+const GOES_UP = /(?:^|[^.])\.\.(?![.])/
+
+/** Where paths that are relative to the caller's directory can be. */
+function wordsWithPaths({ env = process.env }: ExecOptions, { options }: Invocation): readonly string[] {
+  const said = Object.keys(env).filter((name) => name.startsWith(KEY_VARIABLE_PREFIX))
+  return [...options, ...said.map((name) => env[name] ?? '')]
 }
 
 /** A file that says where the repository is, or lies in it. That there is no `.git` is looked at again for each directory. */

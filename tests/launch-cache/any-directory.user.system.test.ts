@@ -318,7 +318,12 @@ describeWith('userns', 'the plan for every directory', () => {
 
   test.each<readonly [string, readonly string[], RegExp, string?]>([
     ['a part of a protected name as the zone', ['--rw', '.'], /^the plan of another directory/, 'bound/.github'],
-    ['a zone beside it', ['--rw', '.', '--ro', '../beside'], /^from another directory|another one$/],
+    ['a zone beside it', ['--rw', '.', '--ro', '../beside'], /what is above/],
+    [
+      'a way up to the root and beyond',
+      ['--rw', '.', '--ro', `${'../'.repeat(99)}etc/hostname:/mnt/name`],
+      /what is above/,
+    ],
     ['a zone in it', ['--ro', 'below'], /^the plan was made from .*below$|another one$/],
     ['it by its path', ['--rw', 'PATH'], /another one$|^from another directory/],
     ['a profile in it', ['--profile', './p.yaml'], /^from another directory|^the plan was made from/],
