@@ -325,6 +325,12 @@ describeWith('userns', 'the plan for every directory', () => {
       /what is above/,
     ],
     ['a zone in it', ['--ro', 'below'], /^the plan was made from .*below$|another one$/],
+    ['a zone that may be in it', ['--cow', '.', '--ro', 'nowhere:optional'], /^the plan was made from .*nowhere$/],
+    [
+      'a part of it at another place',
+      ['--cow', '.', '--ro', '.vscode:/mnt/x:optional'],
+      /^the plan was made from .*vscode$/,
+    ],
     ['it by its path', ['--rw', 'PATH'], /another one$|^from another directory/],
     ['a profile in it', ['--profile', './p.yaml'], /^from another directory|^the plan was made from/],
     ['the same path inside', ['--same-path', '--rw', '.'], /^samePath/],
