@@ -121,11 +121,14 @@ static int wait_for(struct waiting *waiting, const char *directory, const char *
   return 0;
 }
 
-/* Counts the entries in *seen. What cannot be read is passed over: the command cannot read it, either. */
+static int compare_paths(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Counts the entries in *seen. What is closed is passed over: the command cannot read it, either. */
 static const char *socket_in(const char *directory, struct waiting *waiting, size_t *seen) {
   DIR *entries = opendir(directory);
   const char *found = NULL;
-  if (!entries) return NULL;
+  size_t before = waiting->count;
+  if (!entries) return errno == EACCES || errno == ENOENT ? NULL : because("%s cannot be read: %s", directory, strerror(errno));
   for (struct dirent *entry; !found && (entry = readdir(entries));) {
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
     (*seen)++;
@@ -134,10 +137,11 @@ static const char *socket_in(const char *directory, struct waiting *waiting, siz
     else if (entry->d_type == DT_DIR && wait_for(waiting, directory, entry->d_name) < 0) found = "too little memory";
   }
   closedir(entries);
+  if (waiting->count > before) qsort(waiting->path + before, waiting->count - before, sizeof *waiting->path, compare_paths);
   return found;
 }
 
-/* The nearest ones first, as src/host/find-sockets.ts. */
+/* The nearest ones first, those of one directory by name, as src/host/find-sockets.ts: so both stop at the same one. */
 static const char *socket_unfit(const char *directory) {
   struct waiting waiting = {NULL, 0, 0};
   size_t seen = 0;

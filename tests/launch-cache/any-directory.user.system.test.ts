@@ -52,6 +52,17 @@ function socketIn(directory: string): string {
   return directory
 }
 
+/** More than is looked at; the socket is in one of the first directories by name, and behind the most others as the disk has them. */
+function crowded(directory: string): string {
+  const names = Array.from({ length: 40 }, (_, at) => `d${at + 10}`)
+  for (const name of names)
+    for (let file = 0; file < 100; file++) writeFileSync(join(made(join(directory, name)), `${file}`), '')
+  const order = spawnSync('ls', ['-U', directory], { encoding: 'utf8' }).stdout.split('\n')
+  const [last = ''] = names.slice(0, 15).sort((a, b) => order.indexOf(b) - order.indexOf(a))
+  socketIn(join(directory, last))
+  return directory
+}
+
 beforeAll(async () => {
   const { path, remove } = await newDirectory()
   Object.assign(site, { path: made(join(path, 'work')), home: made(join(path, 'home')), remove })
@@ -203,6 +214,10 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   'of the kernel': { cwd: () => '/proc', taken: / is in \// },
   'the root': { cwd: () => '/', taken: / is in \// },
   'with a socket': { cwd: () => socketIn(at('socket')), taken: /^it has the socket or FIFO/ },
+  'with a socket in a directory that is not the first on the disk': {
+    cwd: () => crowded(at('crowded')),
+    taken: /^it has the socket or FIFO/,
+  },
   'with a FIFO further down': {
     cwd: () => withMade(at('fifo'), () => spawnSync('mkfifo', ['f'], { cwd: made(at('fifo/a/b')) })),
     taken: /^it has the socket or FIFO/,
