@@ -418,7 +418,7 @@ enum key_word {
 };
 
 #define KEY_CALLER_WORDS 9
-#define KEY_VARIABLES "PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT", "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT"
+#define KEY_VARIABLES "PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT", "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT"
 /* One of them is in every path of a toolchain. */
 #define TOOLCHAIN_WORDS ".asdf", ".bun", ".cargo", ".conda", ".deno", ".dotnet", ".gem", ".ghcup", ".goenv", ".jdks", ".jenv", ".juliaup", ".linuxbrew", ".local", ".nimble", ".nodenv", ".npm-global", ".nvm", ".opam", ".pixi", ".pyenv", ".rbenv", ".rustup", ".rye", ".sdkman", ".volta", ".yarn", "anaconda", "anaconda3", "cargo", "fnm", "go", "mambaforge", "micromamba", "miniconda", "miniconda3", "miniforge3", "nix", "opt", "sdk"
 /* By which a shell begins something of its own. */

@@ -442,7 +442,7 @@ describeWith('bwrap', 'a plan under a worker', () => {
 
 /** Each variable that a plan may depend on: src/launch-cache/cache-key.ts and native/client/call.c have the same list. */
 const DECIDING = [
-  ...['PATH', 'HOME', 'XDG_CONFIG_HOME', 'XDG_CACHE_HOME', 'XDG_RUNTIME_DIR', 'SSH_AUTH_SOCK'],
+  ...['PATH', 'HOME', 'XDG_CONFIG_HOME', 'XDG_CACHE_HOME', 'XDG_STATE_HOME', 'XDG_RUNTIME_DIR', 'SSH_AUTH_SOCK'],
   ...['ENABLE_DOCKER', 'DOCKER_TIMEOUT', 'DOCKER_MEMORY_LIMIT', 'DOCKER_CPU_LIMIT'],
 ]
 
