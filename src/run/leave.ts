@@ -222,6 +222,7 @@ function wordsFor(
       ...sources.missing,
       ...narrowing.missing,
       ...accounts.missing,
+      ...homeAsSaid(options),
       ...(enginePath === undefined ? [] : enginesBefore(enginePath, request.path)),
     ],
     variables: variableRules(plan.env, policy, variablesOf(invocation.variables)),
@@ -235,6 +236,10 @@ function wordsFor(
     planHash: plan.hash,
   })
 }
+
+/** A link in it may lead to another home, which the plan has only by where it led. */
+const homeAsSaid = ({ env: { HOME } = process.env }: ExecOptions): readonly string[] =>
+  HOME === undefined || HOME === '' ? [] : [HOME]
 
 /** What the client says and writes at the end of the run. */
 function endingRecords({ plan, policy, options }: Prepared, worker: string | undefined): readonly LaunchRecord[] {
