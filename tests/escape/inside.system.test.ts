@@ -7,7 +7,8 @@ import { chown, readdir } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { dirname } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { programFor, runCli } from '../support/cli.ts'
+import { textHere } from '../real/in-process.ts'
+import { programFor } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { currentUser, PLAIN_ID } from '../support/users.ts'
@@ -18,8 +19,7 @@ async function agentOf() {
   if (currentUser() === 'root') await chown(project, PLAIN_ID, PLAIN_ID)
   const run = async (script: string, ...options: readonly string[]) => {
     const argv = ['--profile', 'agent', '--home', 'none', ...options, '--', 'sh', '-c', script]
-    const { status, stdout, stderr } = await runCli(argv, { cwd: project })
-    return { status, out: `${stdout}`, err: `${stderr}` }
+    return await textHere(argv, { cwd: project })
   }
   return { project, run }
 }

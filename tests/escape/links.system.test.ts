@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { runCli } from '../support/cli.ts'
+import { textHere } from '../real/in-process.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { PLAIN_ID } from '../support/users.ts'
@@ -23,15 +23,17 @@ async function makeScene() {
 describeWith('userns', 'a source that an earlier command replaced by a link', () => {
   test('is refused, and the link and where it leads are named', async () => {
     const { work, victim } = await makeScene()
-    const planted = await runCli(['--rw', '.', '--', 'sh', '-c', `rmdir output; ln -s ${victim} output`], { cwd: work })
+    const planted = await textHere(['--rw', '.', '--', 'sh', '-c', `rmdir output; ln -s ${victim} output`], {
+      cwd: work,
+    })
     expect(planted.status).toBe(0)
     const words = ['--', 'sh', '-c', 'cat /output/id_rsa; echo evil >>/output/planted']
-    const next = await runCli(['--zone', 'output=./output:rw', ...words], { cwd: work })
-    expect([next.status, next.stdout.toString(), existsSync(join(victim, 'planted'))]).toEqual([125, '', false])
-    expect(next.stderr.toString()).toContain(`output is a symbolic link to ${victim}`)
+    const next = await textHere(['--zone', 'output=./output:rw', ...words], { cwd: work })
+    expect([next.status, next.out, existsSync(join(victim, 'planted'))]).toEqual([125, '', false])
+    expect(next.err).toContain(`output is a symbolic link to ${victim}`)
     // The control: the place itself is meant.
-    const meant = await runCli(['--zone', `output=${victim}:rw`, ...words], { cwd: work })
-    expect([meant.stdout.toString(), readFileSync(join(victim, 'planted'), 'utf8')]).toEqual(['TOPSECRET\n', 'evil\n'])
+    const meant = await textHere(['--zone', `output=${victim}:rw`, ...words], { cwd: work })
+    expect([meant.out, readFileSync(join(victim, 'planted'), 'utf8')]).toEqual(['TOPSECRET\n', 'evil\n'])
   })
 })
 
@@ -46,9 +48,9 @@ describeWith('root', 'a toolchain of root', () => {
     symlinkSync(bin, join(work, 'bin'))
     const script = `cat ${victim}/.opam/public ${victim}/.opam/secret.key`
     const by = (entry: string) =>
-      runCli(['--', 'sh', '-c', script], { cwd: work, env: { PATH: `${entry}:${process.env['PATH']}` } })
-    expect((await by(join(work, 'bin'))).stdout.toString()).toBe('')
-    expect((await by(bin)).stdout.toString()).toBe('PUBLIC\n')
+      textHere(['--', 'sh', '-c', script], { cwd: work, env: { PATH: `${entry}:${process.env['PATH']}` } })
+    expect((await by(join(work, 'bin'))).out).toBe('')
+    expect((await by(bin)).out).toBe('PUBLIC\n')
   })
 })
 
@@ -63,8 +65,8 @@ describeWith(['root', 'userns'], 'a link of another user, outside of the directo
     symlinkSync(target, join(directory, 'link'))
     execFileSync('chown', ['-h', String(linkOwner), join(directory, 'link')])
     execFileSync('chown', ['-R', String(targetOwner), target])
-    const { status, stdout } = await runCli(['--zone', `in=${directory}/link:ro`, '--', 'cat', '/in/file'])
-    return [status, stdout.toString()]
+    const { status, out } = await textHere(['--zone', `in=${directory}/link:ro`, '--', 'cat', '/in/file'])
+    return [status, out]
   }
 
   test("is followed to what is that user's own alone, and not where everybody may put links", async () => {

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
+import { textHere } from '../real/in-process.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
@@ -96,7 +97,7 @@ describeWith(['python'], 'a sandbox without namespaces', () => {
     const isLeft = async (seconds: string) =>
       (await execa('pgrep', ['--full', `^sleep ${seconds}$`], { reject: false })).exitCode === 0
     const run = (words: readonly string[], script: string) =>
-      runCli(['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, ...words, '--', 'sh', '-c', script])
+      textHere(['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, ...words, '--', 'sh', '-c', script])
     const [late, early] = [`86${process.pid}1`, `86${process.pid}2`]
     expect(await run(['--timeout', '1s'], `${detached(late)} exec sleep ${late}`)).toMatchObject({ status: 124 })
     expect(await run([], `${detached(early)} exec sleep 0.2`)).toMatchObject({ status: 0 })
@@ -130,11 +131,11 @@ describeWith(['python'], 'a sandbox without namespaces', () => {
     const tries = ['src/new', '.git/objects/new', '.git/hooks/post-commit', '.git/new', 'new']
     const script = `for path in ${tries.join(' ')}; do touch $path && echo $path; done 2>/dev/null; mv .git moved 2>/dev/null || echo kept`
     const run = (words: readonly string[]) =>
-      runCli(['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, ...words, '--', 'sh', '-c', script])
-    const { stdout } = await run([])
-    expect(`${stdout}`.split('\n')).toEqual(['src/new', '.git/objects/new', 'kept', ''])
+      textHere(['--backend', 'no-namespaces', '--rw', zone, '--workdir', zone, ...words, '--', 'sh', '-c', script])
+    const { out } = await run([])
+    expect(out.split('\n')).toEqual(['src/new', '.git/objects/new', 'kept', ''])
     const opened = await run(['--protect-not', '*'])
-    expect(`${opened.stdout}`.split('\n')).toEqual([...tries, ''])
+    expect(opened.out.split('\n')).toEqual([...tries, ''])
   })
 
   test('shows a toolchain outside of /usr, and nothing next to it', async () => {
@@ -144,9 +145,12 @@ describeWith(['python'], 'a sandbox without namespaces', () => {
     await writeFile(join(home, '.nvm/secret'), 'secret')
     await writeFile(join(programs, 'tool'), '#!/bin/sh\necho shown; cat "$HOME/.nvm/secret"\n', { mode: 0o755 })
     const env = { HOME: home, PATH: `${programs}:${process.env['PATH']}` }
-    const { stdout } = await runCli(['--backend', 'no-namespaces', '--', 'tool'], { env, cwd: '/' })
-    expect(`${stdout}`).toBe('shown\n')
-    const hidden = await runCli(['--backend', 'no-namespaces', '--toolchains', 'off', '--', 'tool'], { env, cwd: '/' })
+    const { out } = await textHere(['--backend', 'no-namespaces', '--', 'tool'], { env, cwd: '/' })
+    expect(out).toBe('shown\n')
+    const hidden = await textHere(['--backend', 'no-namespaces', '--toolchains', 'off', '--', 'tool'], {
+      env,
+      cwd: '/',
+    })
     expect(hidden.status).not.toBe(0)
   })
 
@@ -187,15 +191,15 @@ describeWith(['python'], 'a sandbox without namespaces', () => {
   })
 
   test('is refused by the name of each wall that it lacks, and for writable zones of root', async () => {
-    const required = await runCli(['--backend', 'no-namespaces', '--require', 'pid-namespace', '--', 'true'])
+    const required = await textHere(['--backend', 'no-namespaces', '--require', 'pid-namespace', '--', 'true'])
     expect(required).toMatchObject({ status: 125 })
-    expect(`${required.stderr}`).toContain('no-namespaces lacks pid-namespace (the command has no namespaces)')
-    const restricted = await runCli(['--backend', 'no-namespaces', '--allow-host', 'a.test', '--', 'true'])
-    expect(`${restricted.stderr}`).toContain('lacks net-restricted')
+    expect(required.err).toContain('no-namespaces lacks pid-namespace (the command has no namespaces)')
+    const restricted = await textHere(['--backend', 'no-namespaces', '--allow-host', 'a.test', '--', 'true'])
+    expect(restricted.err).toContain('lacks net-restricted')
     if (currentUser() !== 'root') return
     const zone = await temporaryDirectory()
-    const ofRoot = await runCli(['--backend', 'no-namespaces', '--rw', zone, '--', 'true'])
+    const ofRoot = await textHere(['--backend', 'no-namespaces', '--rw', zone, '--', 'true'])
     expect(ofRoot).toMatchObject({ status: 125 })
-    expect(`${ofRoot.stderr}`).toContain('start it as another user')
+    expect(ofRoot.err).toContain('start it as another user')
   })
 })

@@ -3,6 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { runHere } from '../real/in-process.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { readOr } from '../support/processes.ts'
@@ -323,12 +324,9 @@ with context.wrap_socket(socket.create_connection(('api.test', 443)), server_hos
       await mkdir(shown, { recursive: true })
       await writeFile(join(shown, 'token'), SECRET)
       const filled = (text: string) => text.replace('SHOWN', shown)
-      const engine = words.includes('docker') ? ['--engine', 'auto'] : []
-      const result = await run(['touch', join(site.directory, 'ran')], {
-        network: network ?? credential(filled(from ?? 'env:TOKEN')),
-        words: [...engine, ...words.map(filled)],
-        ...(env && { env }),
-      })
+      const profile = await site.profileOf(network ?? credential(filled(from ?? 'env:TOKEN')))
+      const argv = ['--profile', profile, ...words.map(filled), '--', 'touch', join(site.directory, 'ran')]
+      const result = await runHere(argv, { env: env ?? { TOKEN: SECRET } })
       expect(result.error?.message).toContain(said)
       expect(JSON.stringify(result)).not.toContain(SECRET)
     })

@@ -3,10 +3,11 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { programFor, runCli } from '../support/cli.ts'
+import { programFor } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
+import { textHere } from './in-process.ts'
 
 const IDENTITY = '[user]\n\tname = Ann\n\temail = ann@example.org\n[protocol "file"]\n\tallow = always\n'
 
@@ -21,8 +22,7 @@ async function site() {
   await execa('sh', ['-ec', script], { cwd: base, env })
   const run = async (cwd: string, ...argv: readonly string[]) => {
     const words = ['--profile', 'agent', '--home', 'none', ...argv]
-    const { status, stdout, stderr } = await runCli(words, { cwd: join(base, cwd), env: { HOME: home } })
-    return { status, out: stdout.toString(), err: stderr.toString() }
+    return await textHere(words, { cwd: join(base, cwd), env: { HOME: home } })
   }
   return { base, env, git, run }
 }
