@@ -28,7 +28,7 @@ export function readMutants(text) {
     if (rest === '' || line.startsWith('#')) continue
     const row = rows.at(-1)
     const head = /^(?<name>[a-z0-9-]+)(?: \((?<title>.*?)\))?: (?<breaks>.+)$/.exec(rest)
-    if (indent.length === 0) source = rest
+    if (indent.length === 0 && /^[\w./-]+$/.test(rest)) source = rest
     else if (indent.length === 2) test = rest
     else if (indent.length === 4 && rest.startsWith('& ')) row.edits.push({ file: rest.slice(2), lines: [] })
     else if (indent.length === 4 && head !== null) {
