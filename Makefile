@@ -202,15 +202,18 @@ run: all ## the main job on a real command: one allowed action, one denied, one 
 check: $(NODE_MODULES) ## lint, types, unit, golden and architecture tests, C units, analyzers; no root, no network
 	@$(MAKE) --no-print-directory -j2 --output-sync=target unit analyze lint types native-unit
 
-lint: $(NODE_MODULES) ## biome: lint and format
-	@npx --no-install biome check --error-on-warnings
-
 # Not by npx, which takes most of a second to find what is here.
 VITEST := node node_modules/vitest/vitest.mjs
+BIOME := node_modules/.bin/biome
+TSC := node_modules/.bin/tsc
 
+lint: $(NODE_MODULES) ## biome: lint and format
+	@$(BIOME) check --error-on-warnings
+
+# A build that is up to date has compiled the sources with the same options.
 types: $(NODE_MODULES) ## the TypeScript compiler over sources and tests
-	@npx --no-install tsc --noEmit --emitDeclarationOnly false --declaration false -p .
-	@npx --no-install tsc -p tests
+	@$(MAKE) --no-print-directory -q dist/cli.cjs 2>/dev/null || $(TSC) --noEmit --emitDeclarationOnly false --declaration false -p .
+	@$(TSC) -p tests
 
 unit: $(NODE_MODULES) ## tests without root and sandbox: make unit FILE=tests/policy/merge.test.ts NAME='part of a title'
 	@$(VITEST) run --project unit $(FILE) $(if $(NAME),-t '$(NAME)')
