@@ -109,7 +109,7 @@ describeWith('userns', 'directories closed by an earlier run', () => {
 
     test('of any number hide neither a new repository nor an old one', async () => {
       const zone = await temporaryDirectory({ mode: 0o755 })
-      const decoys = 'for i in $(seq 200); do mkdir d$i; chmod 311 d$i; done'
+      const decoys = 'seq -f d%g 200 | xargs mkdir -m 311'
       const hidden = `${decoys}; mkdir -p e/f/g/app r/objects r/refs; echo x >r/HEAD; mv r e/f/g/app/.git; chmod 311 e/f/g e/f e`
       const made = await run({ zone, words, script: hidden })
       expect(made.reason).toBe('protected')

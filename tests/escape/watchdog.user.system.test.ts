@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { runCli } from '../support/cli.ts'
+import { textHere } from '../real/in-process.ts'
 import { guestDirectory } from '../support/driver.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 
@@ -16,8 +16,7 @@ async function hide(limit: string, words: readonly string[], held = 3) {
     '/tool/hide-memory',
     ...words,
   ]
-  const { status, stdout, stderr } = await runCli(argv)
-  return { status, out: stdout.toString(), err: stderr.toString() }
+  return await textHere(argv)
 }
 
 describeWith('userns', 'the memory limit', () => {
