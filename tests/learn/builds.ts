@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect } from 'vitest'
 import { parse, stringify } from 'yaml'
+import { textHere } from '../real/in-process.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
@@ -53,7 +54,7 @@ export async function expectEnough({ files, command, learns }: Row): Promise<voi
   const profile = join(place, 'learned.yaml')
   const run = async (sandbox: object) => {
     await writeFile(profile, stringify({ sandbox }))
-    return (await runCli(['--profile', profile, '--', ...command], at(place))).status
+    return (await textHere(['--profile', profile, '--', ...command], at(place))).status
   }
   for (const key of ['zones', 'workspace'].filter((key) => key in rest && !(key === 'workspace' && 'zones' in rest)))
     expect({ key, status: await run({ ...policyOf(text), [key]: undefined }) }).not.toMatchObject({ status: 0 })

@@ -7,7 +7,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ATTACKED_ZONE } from '../network/ways.ts'
 import { openWorld } from '../network/world.ts'
+import { runHere } from '../real/in-process.ts'
 import { runCli } from '../support/cli.ts'
+import { cliHere } from '../support/cli-here.ts'
 import { describeWith } from '../support/needs.ts'
 import { at, expectEnough, learn, makePlace, policyOf, type Row, reading } from './builds.ts'
 
@@ -65,14 +67,14 @@ describeWith(['userns', 'gcc', 'git'], 'what is learned of', () => {
 
   test('a small file system that is empty is not said to be full', async () => {
     const place = await makePlace({})
-    const { stdout } = await runCli(['--json', '--tmpfs', '/small:32k', '-c', 'exit 3'], at(place))
-    expect(JSON.parse(stdout.toString())).toMatchObject({ exitCode: 3, denials: [] })
+    const result = await runHere(['--tmpfs', '/small:32k', '-c', 'exit 3'], at(place))
+    expect(result).toMatchObject({ exitCode: 3, denials: [] })
   })
 
   test('the changes of a run are nowhere when it was learned from', async () => {
     const place = await makePlace({})
     await learn(place, ['-c', 'echo made > made'])
-    const { stdout } = await runCli(['ps', '--cow', '--json'], { ...at(place), program: 'llm-do' })
+    const { stdout } = await cliHere(['ps', '--cow', '--json'], at(place))
     // Root's changes are kept in one place for the whole machine.
     expect(stdout.toString()).not.toContain(place)
     await expect(readFile(join(place, 'app/made'))).rejects.toThrow('ENOENT')
