@@ -14,6 +14,9 @@ const shared = {
   expect: { poll: { timeout: 15_000 } },
 }
 
+// Tests make much that is soon garbage: with room for it, collections take a sixth less of the processor time of all unit tests.
+const pure = { ...shared, execArgv: ['--max-semi-space-size=64'] }
+
 // A small machine under load: a time limit here ends a hang, it measures nothing.
 const system = { ...shared, testTimeout: 240_000, hookTimeout: 240_000, expect: { poll: { timeout: 60_000 } } }
 
@@ -26,7 +29,7 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          ...shared,
+          ...pure,
           name: 'unit',
           include: ['tests/**/*.test.ts'],
           exclude: [...shared.exclude, 'tests/**/*.system.test.ts', 'tests/**/*.sweep.test.ts'],
@@ -39,7 +42,7 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          ...shared,
+          ...pure,
           // Exhaustive comparisons of pure functions: part of `make test`, too slow for `make check`.
           name: 'sweep',
           include: ['tests/**/*.sweep.test.ts'],
