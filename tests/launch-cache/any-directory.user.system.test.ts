@@ -137,11 +137,11 @@ function recordsIn(bytes: Uint8Array): readonly string[] {
 }
 
 const POLICIES = {
-  'a writable directory': () => ['--rw', '.'],
-  'no zone': () => [],
-  'a copy-on-write directory': () => ['--cow', '.'],
-  'a zone of another directory': (directory) => ['--rw', `${directory}:/work`],
-} as const satisfies Record<string, (directory: string) => readonly string[]>
+  'a writable directory': (_: string) => ['--rw', '.'],
+  'no zone': (_: string) => [],
+  'a copy-on-write directory': (_: string) => ['--cow', '.'],
+  'a zone of another directory': (directory: string) => ['--rw', `${directory}:/work`],
+} as const
 
 /** Where the caller stands, and what the client is told of the command line. */
 const callFor = (policy: keyof typeof POLICIES, directory: string) =>
@@ -309,18 +309,38 @@ describeWith('userns', 'the plan for every directory', () => {
       reject: false,
       env: { ASAN_OPTIONS: 'detect_leaks=0' },
     })
-
-    test('none, where HOME leads to another home than it did', async () => {
-      const directory = made(at('empty'))
-      const { bytes = Buffer.of() } = (await left([...options, '--', 'true'], directory)) ?? {}
-      expect(await fill(bytes, directory, 'true')).not.toBe('something has changed')
-      linkOnce(at('named-home'), made(at('another-home')))
-      expect(await fill(bytes, directory, 'true')).toBe('something has changed')
-      linkOnce(at('named-home'), site.home)
-    })
+    expect(stdout).toMatch(/^it has no path/)
   })
 
-  test.each<readonly [string, readonly string[], RegExp, string?]>([
+  test.each([[['--rw', '.']], [[]]])('none, where HOME leads to another home than it did: %j', async (options) => {
+    const directory = made(at('empty'))
+    const { bytes = Buffer.of() } = (await left([...options, '--', 'true'], directory)) ?? {}
+    expect(await fill(bytes, directory, ['true'])).not.toBe('something has changed')
+    linkOnce(at('named-home'), made(at('another-home')))
+    expect(await fill(bytes, directory, ['true'])).toBe('something has changed')
+    linkOnce(at('named-home'), site.home)
+  })
+
+  test.each<readonly [string, () => readonly string[], RegExp]>([
+    ['around where the caller stands', () => [at('stands')], /^\/.* is in \//],
+    ['in it', () => [made(at('stands/here/below'))], /is in .*\/stands\/here$/],
+    ['behind a link', () => [withMade(at('real'), () => linkOnce(at('other'))) && at('other')], /behind a link/],
+    ['not in its shortest form', () => [`${at('real')}/../real`], /not the shortest form/],
+    [
+      'a file',
+      () => [withMade(at('real'), () => writeFileSync(at('real/file'), '')) && at('real/file')],
+      /is no directory/,
+    ],
+    ['not named', () => [], /another number of directories/],
+    ['one of two', () => [made(at('real')), made(at('real2'))], /another number of directories/],
+  ])('a zone of another directory that is %s', async (_, named, why) => {
+    const stand = made(at('stands/here'))
+    const plan = await left(['--rw', `${made(at('first/one'))}:/work`, '--', 'true'], stand)
+    expect(plan?.servesOneBecause).toBeUndefined()
+    expect(await fill(plan?.bytes ?? Buffer.of(), stand, ['true', ...named()])).toMatch(why)
+  })
+
+  const BOUND: readonly (readonly [string, readonly string[], RegExp, string?])[] = [
     ['a part of a protected name as the zone', ['--rw', '.'], /^the plan of another directory/, 'bound/.github'],
     ['a zone beside it', ['--rw', '.', '--ro', '../beside'], /what is above/],
     [
@@ -342,16 +362,20 @@ describeWith('userns', 'the plan for every directory', () => {
     ['a home of its own', ['--home', 'project', '--rw', '.'], /^home/],
     ['names of tools', ['--allow-host', '@npm', '--rw', '.'], /^nothing is left$/],
     ['a program in it', ['--rw', '.', '--', './.cargo/bin/tool'], /is looked for in the directory$/],
-  ])('is not made for others where it has %s', async (_, words, why, name = 'bound/one') => {
-    const directory = made(at(name))
-    made(at('bound/one/below'))
-    made(at('bound/beside'))
-    writeFileSync(at('bound/one/p.yaml'), 'sandbox: { extends: default }\n')
-    utimesSync(at('bound/one/p.yaml'), 0, 0)
-    writeFileSync(join(made(at('bound/one/.cargo/bin')), 'tool'), '', { mode: 0o755 })
-    await setTimeout(SETTLED_MS)
-    const all = words.map((word) => (word === 'PATH' ? directory : word))
-    const plan = await left(all.includes('--') ? all : [...all, '--', 'true'], directory)
-    expect(plan === undefined ? 'nothing is left' : plan.servesOneBecause).toMatch(why)
-  })
+  ]
+  test.each(BOUND.map(([what, words, why, name = 'bound/one']) => ({ what, words, why, name })))(
+    'is not made for others where it has $what',
+    async ({ words, why, name }) => {
+      const directory = made(at(name))
+      made(at('bound/one/below'))
+      made(at('bound/beside'))
+      writeFileSync(at('bound/one/p.yaml'), 'sandbox: { extends: default }\n')
+      utimesSync(at('bound/one/p.yaml'), 0, 0)
+      writeFileSync(join(made(at('bound/one/.cargo/bin')), 'tool'), '', { mode: 0o755 })
+      await setTimeout(SETTLED_MS)
+      const all = words.map((word) => (word === 'PATH' ? directory : word))
+      const plan = await left(all.includes('--') ? all : [...all, '--', 'true'], directory)
+      expect(plan === undefined ? 'nothing is left' : plan.servesOneBecause).toMatch(why)
+    },
+  )
 })
