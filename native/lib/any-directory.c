@@ -115,8 +115,9 @@ struct waiting {
 
 static int wait_for(struct waiting *waiting, const char *directory, const char *name) {
   char **more = realloc(waiting->path, (waiting->count + 1) * sizeof *more), *path;
-  if (!more || asprintf(&path, "%s/%s", directory, name) < 0) return -1;
+  if (!more) return -1;
   waiting->path = more;
+  if (asprintf(&path, "%s/%s", directory, name) < 0) return -1;
   waiting->path[waiting->count++] = path;
   return 0;
 }

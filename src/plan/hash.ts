@@ -29,6 +29,7 @@ export function placesOf({ zones }: Pick<Plan, 'zones'>, caller: Place): Places 
   const isNear = (one: Place, other: Place): boolean => isWithin(one.path, other.path) || isWithin(other.path, one.path)
   const named = zones
     .filter(({ from, kind, source, target }) => OF_PLACES.includes(from) && kind === 'directory' && source !== target)
+    .filter(({ source }) => source !== caller.path)
     .map(({ source: path, dev, ino, uid, gid }): Place => ({ path, dev, ino, uid, gid }))
   const isApart = named.every((one, at) => [caller, ...named.slice(0, at)].every((other) => !isNear(one, other)))
   return isApart && named.length <= PLACE_ZONES_MAX ? [caller, ...named] : [caller]

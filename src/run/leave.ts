@@ -276,9 +276,9 @@ export async function leaveForClient(prepared: Prepared, begunMs: number): Promi
 }
 
 /** Which runs are started without Node once this plan is there, for people. */
-export async function servedRuns(prepared: Prepared, invocation: Invocation): Promise<string> {
-  const options = { ...prepared.options, invocation }
-  const left = await guardedLaunch({ ...prepared, options }, Date.now())
+export async function servedRuns(prepared: Prepared, invocation: Invocation | undefined): Promise<string> {
+  const options = { ...prepared.options, ...(invocation === undefined ? {} : { invocation }) }
+  const left = invocation && (await guardedLaunch({ ...prepared, options }, Date.now()))
   if (left === undefined) return 'Node plans each run'
   const why = left.servesOneBecause
   return why === undefined ? 'kept, for every directory' : `kept, for this directory alone: ${why}`

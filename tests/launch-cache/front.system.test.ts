@@ -99,6 +99,7 @@ describeWith('bwrap', 'a known plan', () => {
     [['--', 'pwd']],
     [['--cow', '.', '--', 'ls', '-A']],
     [['--json', '--rw', '.', '--', 'sh', '-c', 'exit 3']],
+    [['--ro', '.', '--ro', 'TASK:/mnt/x', '--', 'ls', '/mnt/x']],
     [['--rw', 'TASK:/work', '--workdir', '/work', '--', 'sh', '-c', 'echo made >here; cat here']],
   ])('serves a directory that it was not planned in, without node, and leaves nothing: %j', async (written) => {
     const words = () => written.map((word) => word.replace('TASK', `${site.current.work}-task`))

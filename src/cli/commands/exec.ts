@@ -150,7 +150,7 @@ async function planned(request: ExecRequest): Promise<PlannedRequest> {
 }
 
 /** `--plan`, `--plan=json`, with `--argv` or `--why`: prints what was decided, runs nothing. */
-async function showPlan(request: ExecRequest): Promise<number> {
+async function showPlan(request: ExecRequest, words: Words): Promise<number> {
   const { given } = request
   const [{ prepare }, { printLaunch }] = await Promise.all([
     import('../../run/plan-run.ts'),
@@ -164,14 +164,14 @@ async function showPlan(request: ExecRequest): Promise<number> {
   } else if (given['argv'] === true) {
     await writeStdout(withLineEnd(await printLaunch(prepared)))
   } else if (isJsonPlan(request)) await writeStdout(`${JSON.stringify(prepared.plan, null, 2)}\n`)
-  else await writeStdout(await textOfPlan(prepared, request))
+  else await writeStdout(await textOfPlan(prepared, invocationFor(request, words)))
   return 0
 }
 
 /** `--plan --json` cannot mean anything else. */
 const isJsonPlan = ({ given, json }: ExecRequest): boolean => given['plan'] === 'json' || json !== undefined
 
-async function textOfPlan(prepared: Prepared, { variables }: ExecRequest): Promise<string> {
+async function textOfPlan(prepared: Prepared, invocation: Invocation | undefined): Promise<string> {
   const [{ planText }, { passedOver }, { servedRuns }] = await Promise.all([
     import('../../report/plan-text.ts'),
     import('../../plan/choose-backend.ts'),
@@ -182,7 +182,7 @@ async function textOfPlan(prepared: Prepared, { variables }: ExecRequest): Promi
     plan,
     policy,
     command: prepared.request.command,
-    served: await servedRuns(prepared, { options: [], variables, program: prepared.request.command[0] ?? '' }),
+    served: await servedRuns(prepared, invocation),
     passedOver: passedOver({ ...prepared, needs: plan.needs }, plan.backend),
   })
 }
@@ -457,7 +457,7 @@ async function runCall(call: Call): Promise<number> {
   const { options, ...asked } = await readRequest(call, line)
   const request = { ...asked, options: { ...options, parent: call.parent } }
   const { plan, argv, why } = request.given
-  if (plan !== undefined) return await showPlan(request)
+  if (plan !== undefined) return await showPlan(request, call)
   if (argv === true || why !== undefined)
     throw usageError(`${argv === true ? '--argv' : '--why'} belongs to --plan.`, 'llm-do exec --plan ...')
   return await run(request, call, line)
