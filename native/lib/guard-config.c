@@ -172,7 +172,10 @@ static int add_program(struct config *config, const char *line) {
 static int move_base(struct config *config, const char *tree) {
   char path[PATH_MAX], real[PATH_MAX];
   if ((size_t)snprintf(path, sizeof path, "%s%s%s", tree[0] == '/' ? "" : config->directory, tree[0] == '/' ? "" : "/", tree) >= sizeof path) return errno = ENAMETOOLONG, -1;
-  if (!realpath(path, real)) return errno == ENOMEM ? -1 : 0; /* git stops there */
+  if (!realpath(path, real)) {
+    if (errno != ENOENT) return copy_text(config->guard->failed, sizeof config->guard->failed, path), -1;
+    copy_text(real, sizeof real, path); /* git stops there, until somebody makes it */
+  }
   return strcmp(real, config->base) == 0 ? 0 : guard_add_lead(config->guard, &(struct guard_lead){"/", config->at, LEAD_CONFIG, real});
 }
 

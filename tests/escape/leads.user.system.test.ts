@@ -2,7 +2,7 @@
  * What a protected name leads to: symbolic links at such names, and what the repository's own configuration names for git to run. The run
  * goes on, the link stays what it is, and what it leads to is closed where it lies in a writable zone.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
@@ -231,6 +231,17 @@ describeWith('userns', 'what a protected name leads to', () => {
     symlinkSync('real', join(zone, '.git'))
     expect(printed(await run(zone, [], evil([program])))).toEqual([])
     expect(printed(await run(zone, ['--protect-not', '.git'], evil([program])))).toEqual([program])
+  })
+
+  test('is set aside in a work tree that is not there before the run', async () => {
+    const zone = await makeZone()
+    write(zone, '.git/config', '[core]\n\tworktree = ../tree\n\tfsmonitor = ./fsm.sh\n')
+    const script = 'mkdir tree && echo evil >tree/fsm.sh'
+    expect((await run(zone, [], script)).reason).toBe('protected')
+    expect(existsSync(join(zone, 'tree/fsm.sh'))).toBe(false)
+    rmSync(join(zone, 'tree'), { recursive: true })
+    expect((await run(zone, ['--protect-not', '.git/config'], script)).reason).toBe('exit')
+    expect(existsSync(join(zone, 'tree/fsm.sh'))).toBe(true)
   })
 
   test.each(ENGINES)('is closed in each zone that shows it, $engine', async ({ words }) => {
