@@ -106,7 +106,7 @@ export function header(contract, options) {
     words('SHELL_WORDS', contract.shellWords),
     '/* Of bash, before a script; none is an option of ours. */',
     words('BASH_OPTIONS', contract.bashOptions),
-    '/* Whose value names a directory that can have a slot. */',
+    '/* Options whose value is SRC[:TARGET]. */',
     words('PLACE_OPTIONS', contract.placeOptions),
     '/* Our options whose value is the next word, unless it is in the same. */',
     words('OPTIONS_BEFORE_VALUE', options.beforeValue),

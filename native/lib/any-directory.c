@@ -66,15 +66,10 @@ const char *places_add(struct places *places, const char *path, size_t length) {
   places->count++;
   if (!is_tidy(place->path)) return because("%s is not the shortest form of its path", place->path);
   int fd = sys_openat2(AT_FDCWD, place->path, O_PATH | O_DIRECTORY | O_CLOEXEC, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-  if (fd < 0) return because("%s is no directory, or behind a link: %s", place->path, strerror(errno));
+  if (fd < 0) return because("%s cannot be opened as a directory without following links: %s", place->path, strerror(errno));
   int failed = fstat(fd, &place->status);
   close(fd);
   return failed ? because("%s cannot be looked at: %s", place->path, strerror(errno)) : path_unfit(place->path);
-}
-
-int has_slots(const struct launchfile *plan) {
-  struct entry entry;
-  return launchfile_find(plan, V_SLOTS, &entry);
 }
 
 /* ---- does it fit? ---- */
@@ -124,19 +119,20 @@ static int wait_for(struct waiting *waiting, const char *directory, const char *
 
 static int compare_paths(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* Counts the entries in *seen. What is closed is passed over: the command cannot read it, either. */
+/* Adds the number of entries to *seen. A directory that we may not read is skipped: the command cannot read it either. */
 static const char *socket_in(const char *directory, struct waiting *waiting, size_t *seen) {
   DIR *entries = opendir(directory);
   const char *found = NULL;
   size_t before = waiting->count;
   if (!entries) return errno == EACCES || errno == ENOENT ? NULL : because("%s cannot be read: %s", directory, strerror(errno));
-  for (struct dirent *entry; !found && (entry = readdir(entries));) {
+  for (struct dirent *entry; errno = 0, !found && (entry = readdir(entries));) {
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
     (*seen)++;
     if (entry->d_type == DT_SOCK || entry->d_type == DT_FIFO) found = because("it has the socket or FIFO %s/%s", directory, entry->d_name);
     else if (entry->d_type == DT_UNKNOWN) found = because("its file system does not tell what %s/%s is", directory, entry->d_name);
     else if (entry->d_type == DT_DIR && wait_for(waiting, directory, entry->d_name) < 0) found = "too little memory";
   }
+  if (!found && errno != 0) found = because("%s cannot be read: %s", directory, strerror(errno));
   closedir(entries);
   if (waiting->count > before) qsort(waiting->path + before, waiting->count - before, sizeof *waiting->path, compare_paths);
   return found;
@@ -267,7 +263,7 @@ static const char *number_text(struct fillings *fillings, unsigned long long num
   return fillings->number;
 }
 
-/* Of a slot, behind its first byte; NULL where it is none. The text is valid until the next call. */
+/* The text for a slot, given its number and letter; NULL when there is no such slot. The text is valid until the next call. */
 static const char *filling_of(struct fillings *fillings, const char *slot) {
   size_t at = (size_t)(slot[0] - '0');
   if (slot[0] < '0' || at >= fillings->places->count) return NULL;

@@ -33,9 +33,6 @@ const char *places_begin(struct places *places);
 /* One more, by its path of `length` bytes. Returns NULL, or why no plan for any directory can serve it. */
 const char *places_add(struct places *places, const char *path, size_t length);
 
-/* Whether the plan has slots. */
-int has_slots(const struct launchfile *plan);
-
 /*
  * Why the plan does not fit the directories, for people, or NULL where it does. `program`: the first word of the command, or NULL. The text
  * is valid until the next call.

@@ -129,7 +129,7 @@ static const char *value_of(const char *word) {
   return sign && sign < word + strcspn(word, "/") ? sign + 1 : NULL;
 }
 
-/* What follows a variable or a command in its place: the part behind the first slash may lie in the directory, or in the user's home. */
+/* A word that begins with a variable or a command, such as `$HOME/x`: the part after its first slash may lie in the directory or in the home. */
 static int add_rest(struct config *config, const char *word) {
   const char *slash = strchr(word, '/'), *home = config->guard->home;
   const char *rest = slash ? slash + strspn(slash, "/") : "";

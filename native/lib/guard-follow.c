@@ -203,7 +203,7 @@ static int add_home_entries(struct guard *guard, int directory, const char *name
   return 0;
 }
 
-/* What the user may not look at, the user's programs do not run. */
+/* The user's programs cannot run a file that the user may not look at. */
 static int is_absent(int error) { return error == ENOENT || error == ENOTDIR || (error == EACCES && geteuid() != 0); }
 
 static int add_home_name(struct guard *guard, int home, const char *name) {

@@ -464,7 +464,7 @@ static int find_links(struct guard *guard, struct links *links) {
   return 0;
 }
 
-/* Whatever is followed may close more, in which there may be more to follow. */
+/* Following a lead can close another directory, whose links are leads again: go on until nothing new is found. */
 static int close_leads(struct guard *guard, struct links *links) {
   for (size_t followed = 0; find_links(guard, links) == 0;) {
     if (followed == guard->leads) return 0;

@@ -8,7 +8,7 @@
  * each run, when nothing inside is left: every missing name is looked up again, every zone looked through for git directories that
  * were not there before (lib/walk.h), and what is found is renamed in its directory to NAME.set-aside.RUN.
  *
- * What a link in a covered directory leads to is covered, too: `hooks/pre-commit` is often one. So is a file with several names, at each
+ * The target of a link in a covered directory is covered, too: `hooks/pre-commit` is often a link. So is a file with several names, at each
  * of them. For root, files that run with other rights than their caller's are covered.
  *
  * Every look starts at the zone's descriptor, which is opened once and compared with the plan, and follows no link (lib/look.h). What

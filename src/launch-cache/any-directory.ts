@@ -33,7 +33,7 @@ export function elsewhere({ layer }: Plan, places: Places): Places {
   return [other(caller, 0), ...named.map((place, at) => other(place, at + 1))]
 }
 
-/** What the words of a launch file are made from, before it is sealed. */
+/** The content of a launch file before it is sealed. */
 export type Words = Omit<CachedInputs, 'seal' | 'contents'> & {
   readonly contents: readonly string[]
   /** The key of a plan for any directory. */
@@ -117,7 +117,7 @@ function looksLikeSlots(words: Words): boolean {
 }
 
 /**
- * What was looked at for both directories.
+ * The paths that planning looked at for both directories.
  * @returns undefined where anything else was looked at than that, the directory, what lies in it, and what it lies in
  */
 function commonPaths(own: PlannedWords, other: PlannedWords): Words['paths'] | undefined {
@@ -144,7 +144,7 @@ function conditionsOf(around: Surroundings, places: Places): readonly LaunchReco
   ]
 }
 
-/** What decides the next run, what every run uses, and what is never shown. */
+/** Trees that no directory may lie in: they decide the next run, every run uses them, or they are never shown. */
 function closedTrees({ policy, request, paths }: Surroundings): readonly string[] {
   const entries = searchPath(request.path)
   const { secretDirectory } = request

@@ -13,7 +13,7 @@ export interface CachedInputs {
   /** Path -> identity of a file that must not have changed. */
   readonly contents: Readonly<Record<string, string>>
   readonly variables: readonly LaunchRecord[]
-  /** What must hold of the caller's directory, of a plan for any. */
+  /** Only in a plan for any directory: the conditions that a directory must meet. */
   readonly conditions?: readonly LaunchRecord[]
   /** Variables of the caller that would have made it another plan. */
   readonly unset: readonly string[]

@@ -11,7 +11,7 @@ export const pathSlot = (at: number): string => `${SLOT_MARK}${at}p`
 export const POOL_SLOT = `${SLOT_MARK}0n`
 const HASH_SLOT = `${SLOT_MARK}0h`
 
-/** What stands in the slots. */
+/** The values of the slots. */
 export interface Fillings {
   readonly places: Places
   /** Of the plan. */

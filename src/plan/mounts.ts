@@ -325,7 +325,7 @@ function protectProblems({ protect, origins }: Policy): readonly string[] {
   })
 }
 
-/** What decides the next run, by whichever name it was reached, lies behind a link of a writable zone. */
+/** A file that decides the next run is reached through a link in a writable zone, which the command could replace. */
 function linkedDecisions({ mode, source, at }: Wanted, { policy, paths }: MountInputs): readonly string[] {
   if (!isWritable(mode) || source === undefined) return []
   const { real } = pathFact(paths, source)

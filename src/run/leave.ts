@@ -86,7 +86,7 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
   return { ...left, pool: words.pool, own: filled }
 }
 
-/** What the seal of a filled plan is made of: the same as in native/lib/any-directory.c. */
+/** The seal of a filled plan is a MAC over this text, as in native/lib/any-directory.c. */
 const filledSealText = ({ check }: GuardedLaunch, pool: string): Uint8Array =>
   Buffer.from(`a plan for the directory\0${check} ${pool}`)
 
@@ -124,6 +124,7 @@ async function wordsForAnyDirectory(prepared: Prepared, guarding: Guarding, word
       { plan, policy, request, paths: facts.paths, traits: backendNamed(plan.backend).traits },
     )
   } catch (error) {
+    // A call that cannot be planned from another directory depends on this one: it keeps a plan of its own.
     return { dependsOn: `from another directory: ${(error as Error).message}` }
   }
 }
@@ -142,7 +143,7 @@ function boundTo(prepared: Prepared, { invocation }: Guarding): string | undefin
     return 'a path leads up (..): what is above the directory is another one for each'
   if (others.length !== named.length || others.some(({ path }, at) => path !== named[at]))
     return 'a zone of the command line has no target, is behind a link, or lies in another directory'
-  if (options.narrow !== undefined) return 'a worker judges its requests by the directory'
+  if (options.narrow !== undefined) return 'a worker or an audit log changes the policy of each run'
   if (policy.samePath) return 'samePath: paths inside are those of the directory'
   if (policy.home !== null) return 'home: it is kept for the directory'
   if (policy.caches.length > 0) return 'caches: they are kept for the directory'

@@ -324,12 +324,16 @@ describeWith('userns', 'the plan for every directory', () => {
   test.each<readonly [string, () => readonly string[], RegExp]>([
     ['around where the caller stands', () => [at('stands')], /^\/.* is in \//],
     ['in it', () => [made(at('stands/here/below'))], /is in .*\/stands\/here$/],
-    ['behind a link', () => [withMade(at('real'), () => linkOnce(at('other'))) && at('other')], /behind a link/],
+    [
+      'behind a link',
+      () => [withMade(at('real'), () => linkOnce(at('other'))) && at('other')],
+      /without following links/,
+    ],
     ['not in its shortest form', () => [`${at('real')}/../real`], /not the shortest form/],
     [
       'a file',
       () => [withMade(at('real'), () => writeFileSync(at('real/file'), '')) && at('real/file')],
-      /is no directory/,
+      /cannot be opened as a directory/,
     ],
     ['not named', () => [], /another number of directories/],
     ['one of two', () => [made(at('real')), made(at('real2'))], /another number of directories/],
