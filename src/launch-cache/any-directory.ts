@@ -58,16 +58,20 @@ export interface Surroundings {
 /** A launch file for any directory, or why there is none. */
 export type AnyDirectory = { readonly words: Words } | { readonly dependsOn: string }
 
+/** A path in one of the directories that planning looked at: then no other directory has this plan. */
+export function pathInside({ words, places }: Omit<PlannedWords, 'plan'>): string | undefined {
+  const repository = posix.join(places[0].path, '.git')
+  return [...Object.keys(words.paths), ...words.contents].find(
+    (path) => path !== repository && places.some((place) => isBelow(path, place.path)),
+  )
+}
+
 /**
- * @param own the plan of the caller's directory
+ * @param own the plan of the caller's directory, which has no path inside
  * @param other that of the same call from `elsewhere`
  */
 export function forAnyDirectory(own: PlannedWords, other: PlannedWords, around: Surroundings): AnyDirectory {
   const { places } = own
-  const known = [...Object.keys(own.words.paths), ...own.words.contents]
-  const repository = posix.join(places[0].path, '.git')
-  const inside = known.find((path) => path !== repository && places.some((place) => isBelow(path, place.path)))
-  if (inside !== undefined) return { dependsOn: `the plan was made from ${inside}` }
   if (looksLikeSlots(own.words)) return { dependsOn: 'a word of the plan looks like a slot' }
   const [mine, theirs] = [withSlots(own), withSlots(other)]
   if (JSON.stringify(recordsOf(mine)) !== JSON.stringify(recordsOf(theirs)))

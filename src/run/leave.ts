@@ -9,7 +9,7 @@ import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
 import { runsDirectory } from '../backends/runs-directory.ts'
 import { KEY_ANY_PROGRAM, KEY_VARIABLE_PREFIX } from '../contract.ts'
 import { ACCOUNTS } from '../host/accounts.ts'
-import { type AnyDirectory, elsewhere, forAnyDirectory, type Words } from '../launch-cache/any-directory.ts'
+import { type AnyDirectory, elsewhere, forAnyDirectory, pathInside, type Words } from '../launch-cache/any-directory.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { isForAnyVariables, variableRules, variablesOf } from '../launch-cache/cached-launch.ts'
 import { enginesBefore, inspectedPaths, isCacheable, isForNode, isPoolable } from '../launch-cache/eligibility.ts'
@@ -112,6 +112,8 @@ async function wordsForAnyDirectory(prepared: Prepared, guarding: Guarding, word
   if (dependsOn !== undefined) return { dependsOn }
   const { plan, policy, request, facts } = prepared
   const places = placesIn(prepared)
+  const inside = pathInside({ words, places })
+  if (inside !== undefined) return { dependsOn: `the plan was made from ${inside}` }
   const there = elsewhere(plan, places)
   try {
     const other = await prepareIn(prepared, { from: places, to: there })
