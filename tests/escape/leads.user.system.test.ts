@@ -2,7 +2,16 @@
  * What a protected name leads to: symbolic links at such names, and what the repository's own configuration names for git to run. The run
  * goes on, the link stays what it is, and what it leads to is closed where it lies in a writable zone.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
