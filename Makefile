@@ -225,7 +225,7 @@ sweep: $(NODE_MODULES) ## the exhaustive comparisons that make test has and make
 	@$(VITEST) run --project sweep $(FILE)
 
 # Sources of the native part that have units.
-UNIT_TESTED := lib/text lib/launch-file lib/open-by-steps sandbox/seccomp-eval lib/json-text lib/status client/environment client/result-template client/foreseen-end lib/sha256 lib/utf8 client/capture \
+UNIT_TESTED := lib/text lib/launch-file lib/open-by-steps sandbox/seccomp-eval lib/json-text lib/status client/environment client/result client/result-json lib/sha256 lib/utf8 client/capture \
                runner/freshness runner/observer-look lib/launch-cache lib/seal lib/guard lib/guard-watch lib/guard-follow lib/guard-config lib/git-config lib/covers lib/sealed-memory lib/walk lib/look lib/repository lib/arena lib/fd-message lib/report-failure lib/run-record lib/cgroup lib/children
 UNIT_SOURCES := $(UNIT_TESTED:%=native/%.c)
 UNIT_OBJECTS := $(patsubst %.c,build/unit/%.o,$(UNIT_SOURCES) $(wildcard tests/native/unit/*.c))
@@ -260,7 +260,7 @@ build/drivers/%: build/unit/tests/%.o build/unit/native.a
 	@gcc -fsanitize=address,undefined -o $@ $^
 
 # Without what the sanitizers reserve: for a test that limits its memory.
-build/drivers/native/answer-small: tests/native/answer.c $(call sources,client,capture result-template foreseen-end) $(call sources,lib,utf8) $(BASE) $(NATIVE_HEADERS) Makefile
+build/drivers/native/answer-small: tests/native/answer.c $(call sources,client,capture result result-json) $(call sources,lib,utf8 status json-text) $(BASE) $(NATIVE_HEADERS) Makefile
 	@mkdir -p $(@D)
 	@gcc $(filter-out -fsanitize=% -fno-sanitize-%,$(UNIT_FLAGS)) -o $@ $(filter %.c,$^)
 

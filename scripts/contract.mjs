@@ -42,9 +42,22 @@ const named = (names) => names.map((name) => ({ name }))
 
 const words = (macro, values) => `#define ${macro} ${values.map(quote).join(', ')}`
 
+/** In the place of an errno: a missing interpreter, which has the same one as a missing program. */
+const failureTable = (failures) => [
+  '#define EXEC_INTERPRETER (-1)',
+  '#define EXEC_FAILURE_TABLE(ROW) \\',
+  Object.entries(failures)
+    .map(
+      ([name, row]) =>
+        `  ROW(${name === 'interpreter' ? 'EXEC_INTERPRETER' : name}, ${[row.code, row.what, row.hint].map(quote).join(', ')})`,
+    )
+    .join(' \\\n'),
+  '',
+]
+
 /** @param options the names of ours, by whether their value is the next word */
 export function header(contract, options) {
-  const { verbs, frames, causes, status, guardStatus, netVerdicts, observations, slots, key, keyVariables, constants } =
+  const { verbs, frames, reasons, status, guardStatus, netVerdicts, observations, key, keyVariables, constants } =
     contract
   const verbNames = Object.keys(verbs)
   const lines = [
@@ -72,8 +85,14 @@ export function header(contract, options) {
       Object.entries(frames).map(([name, { kind, about }]) => ({ name, value: kind, about })),
     ),
     '/* How a run ended. */',
-    ...enumeration('cause', 'CAUSE_', 'CAUSES', named(causes)),
-    ...table('CAUSE_TABLE', 'CAUSE_', causes),
+    ...enumeration('reason', 'REASON_', 'REASONS', named(reasons)),
+    ...table('REASON_TABLE', 'REASON_', reasons),
+    '/* Why the command was not executed: ROW(errno, code of the error, words, hint) */',
+    ...failureTable(contract.execFailures),
+    '/* Signals by number, from 1 on. */',
+    words('SIGNAL_NAMES', contract.signals),
+    '/* No message names these. */',
+    `#define QUIET_SIGNALS ${contract.quietSignals.join(', ')}`,
     '/* What came of the attempts to reach a host. */',
     ...enumeration(
       'net_verdict',
@@ -93,9 +112,6 @@ export function header(contract, options) {
     '/* Keys of the status line. */',
     ...Object.keys({ ...status, ...guardStatus }).map((name) => `#define STATUS_${upper(name)} ${quote(name)}`),
     '',
-    '/* What is filled into a result. */',
-    ...enumeration('slot', 'SLOT_', 'SLOTS', named(slots)),
-    ...table('SLOT_TABLE', 'SLOT_', slots),
     '/* The first words of a key: who calls, then where. */',
     ...enumeration('key_word', 'KEY_', 'KEY_WORDS', named([...key.caller, ...key.place])),
     `#define KEY_CALLER_WORDS ${key.caller.length}`,
@@ -117,7 +133,7 @@ export function header(contract, options) {
 }
 
 const TS_TYPES = {
-  cause: 'Cause',
+  reason: 'Reason',
   number: 'number',
   text: 'string',
   texts: 'readonly string[]',
@@ -144,7 +160,7 @@ const mapping = (name, pairs) => [
 ]
 
 export function module(contract) {
-  const { verbs, frames, causes, status, guardStatus, netVerdicts, observations, slots, key, keyVariables, constants } =
+  const { verbs, frames, reasons, status, guardStatus, netVerdicts, observations, key, keyVariables, constants } =
     contract
   const fields = (keys, mark) =>
     Object.entries(keys).map(([name, type]) => `  readonly ${name}${mark}: ${TS_TYPES[type]}`)
@@ -171,8 +187,22 @@ export function module(contract) {
     ),
     '',
     '/** How a run ended. */',
-    ...list('CAUSES', causes),
-    'export type Cause = (typeof CAUSES)[number]',
+    ...list('REASONS', reasons),
+    'export type Reason = (typeof REASONS)[number]',
+    '',
+    '/** Why the command was not executed: errno -> code of the error, words, hint. */',
+    'export const EXEC_FAILURES = {',
+    ...Object.entries(contract.execFailures).flatMap(([name, row]) => [
+      `  ${name}: {`,
+      ...['code', 'what', 'hint'].map((field) => `    ${field}: ${tsQuote(row[field])},`),
+      '  },',
+    ]),
+    '} as const',
+    '',
+    '/** Signals of Linux by number, from 1 on. */',
+    ...list('SIGNALS', contract.signals),
+    '/** No message names these. */',
+    ...list('QUIET_SIGNALS', contract.quietSignals),
     '',
     '/** A file that a command made at a protected path: where it is now, or that it is gone. */',
     'export interface Attempt {',
@@ -225,10 +255,6 @@ export function module(contract) {
       ...Object.entries(status).map(([name, type]) => [name, type]),
       ...Object.entries(guardStatus).map(([name, type]) => [name, `${type}?`]),
     ]),
-    '',
-    '/** What is filled into a result. */',
-    ...list('SLOTS', slots),
-    'export type Slot = (typeof SLOTS)[number]',
     '',
     '/** Options whose value is SRC[:TARGET]. */',
     ...list('PLACE_OPTIONS', contract.placeOptions),

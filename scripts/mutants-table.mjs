@@ -19,6 +19,12 @@ const sides = (text) => ({
   replace: text.replace(CHANGED, (_, _removed, instead = '', added = instead) => added),
 })
 
+/** A unit of the native code is no project of vitest. */
+function projectOf(test) {
+  if (test.endsWith('.c')) return 'native'
+  return test.endsWith('.system.test.ts') ? 'system' : test.endsWith('.sweep.test.ts') ? 'sweep' : 'unit'
+}
+
 /** @throws Error with the number of a line that is none of a table's */
 export function readMutants(text) {
   const rows = []
@@ -33,7 +39,7 @@ export function readMutants(text) {
     else if (indent.length === 4 && rest.startsWith('& ')) row.edits.push({ file: rest.slice(2), lines: [] })
     else if (indent.length === 4 && head !== null) {
       const { name, title = '', breaks } = head.groups
-      const project = test.endsWith('.system.test.ts') ? 'system' : test.endsWith('.sweep.test.ts') ? 'sweep' : 'unit'
+      const project = projectOf(test)
       rows.push({ name, breaks, edits: [{ file: source, lines: [] }], test: { project, file: test, name: title } })
     } else if (indent.length === 6) row.edits.at(-1).lines.push(rest)
     else throw new Error(`line ${index + 1}: expected a file, NAME (TITLE): TEXT, or an edit, got ${line}`)

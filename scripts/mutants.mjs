@@ -71,8 +71,18 @@ async function build(copy, files) {
   return undefined
 }
 
+/** The same of the units of the native code. */
+async function triedNatively(copy, { name }) {
+  const { isStopped, output } = await copy.run(['make', 'native-unit', `NAME=${name}`], BUILD_MS)
+  if (isStopped) return { isStopped, failed: [], ran: 1 }
+  const [, passed, failed] = /(\d+) passed, (\d+) failed/.exec(output) ?? []
+  if (passed === undefined) return undefined
+  return { failed: Array(Number(failed)).fill(name), ran: Number(passed) + Number(failed) }
+}
+
 /** Which tests failed, and how many ran; nothing when vitest wrote no report. */
 async function tried(copy, { project, file, name }) {
+  if (project === 'native') return triedNatively(copy, { name })
   const counts = join(copy.checkout, 'counts.json')
   rmSync(counts, { force: true })
   const words = [

@@ -242,20 +242,18 @@ export const VERBS = {
   parent: 0,
   /** BYTES|all; read by client; most that is kept of each stream */
   capture: 1,
-  /** TEXT SLOT; read by client; a segment of the JSON result and what follows it */
+  /** native|shell|task MEMBERS; read by client; the form of the JSON result, and those of its members that the plan knows, as text */
   result: 2,
-  /** FILE; read by client; the log that the run is appended to */
-  audit: 1,
-  /** TEXT SLOT; read by client; a segment of the line of the audit log and what follows it */
-  record: 2,
+  /** FILE MEMBERS; read by client; the log that the run is appended to, and likewise the members of its line */
+  audit: 2,
+  /** REASON MESSAGE HINT; read by client; the plan's words for a run that ended so; empty where it has none. exit: of a command that failed where a person sees it */
+  reason: 3,
+  /** REASON LAYER OPERATION TARGET FIX KEY; read by client; what a run was refused that ended so */
+  denial: 6,
   /** LINE; read by client; what --log prints */
   isolation: 1,
   /** LINE; read by client; what people are told before the command starts */
   warning: 1,
-  /** exec|signal|deadline NUMBER STATUS; read by client; an end that is no exit and that node has foreseen, and the exit status; NUMBER is the errno, the signal, or how many were killed (2 = more than one) */
-  ending: 3,
-  /** message|result|record exec|signal|deadline|exit NUMBER SLOT BEFORE program|killed|none AFTER; read by client; what stands in a slot at that end, elsewhere what stands there after an exit; message: what people read, after an exit (NUMBER 0) at a terminal only */
-  filling: 7,
 } as const
 
 /** Kinds of frame. */
@@ -291,19 +289,118 @@ export const FRAME = {
 } as const
 
 /** How a run ended. */
-export const CAUSES = [
+export const REASONS = [
   'exit',
-  'deadline',
-  'cpu-time',
+  'signal',
+  'timeout',
   'memory',
+  'cpu-time',
   'disk',
-  'cancelled',
+  'pids',
+  'seccomp',
+  'denied',
   'setup',
-  'exec',
+  'cancelled',
   'lost',
   'protected',
 ] as const
-export type Cause = (typeof CAUSES)[number]
+export type Reason = (typeof REASONS)[number]
+
+/** Why the command was not executed: errno -> code of the error, words, hint. */
+export const EXEC_FAILURES = {
+  ENOENT: {
+    code: 'COMMAND_NOT_FOUND',
+    what: 'not found in the sandbox',
+    hint: 'check the name; a program outside /usr becomes visible with --ro DIRECTORY, what is searched is shown by --plan',
+  },
+  interpreter: {
+    code: 'COMMAND_NOT_EXECUTABLE',
+    what: 'its interpreter is not there',
+    hint: 'look at its #! line (or: file COMMAND); an interpreter outside /usr becomes visible with --ro DIRECTORY',
+  },
+  EACCES: {
+    code: 'COMMAND_NOT_EXECUTABLE',
+    what: 'permission denied',
+    hint: 'give it the execute bit (chmod +x), or run it through its interpreter',
+  },
+  EISDIR: {
+    code: 'COMMAND_NOT_EXECUTABLE',
+    what: 'is a directory',
+    hint: 'name a program',
+  },
+  ENOEXEC: {
+    code: 'COMMAND_NOT_EXECUTABLE',
+    what: 'not a program of this machine: wrong architecture, or a script without a #! line',
+    hint: 'start a script through its interpreter, for example: sh SCRIPT',
+  },
+  ENOTDIR: {
+    code: 'COMMAND_NOT_FOUND',
+    what: 'a part of its path is not a directory',
+    hint: 'check the path',
+  },
+  ELOOP: {
+    code: 'COMMAND_NOT_EXECUTABLE',
+    what: 'too many symbolic links',
+    hint: 'check where its links lead',
+  },
+  ETXTBSY: {
+    code: 'COMMAND_NOT_EXECUTABLE',
+    what: 'the file is open for writing',
+    hint: 'close it first',
+  },
+  E2BIG: {
+    code: 'COMMAND_NOT_EXECUTABLE',
+    what: 'arguments and environment are too long',
+    hint: 'pass long input by stdin or by a file in a zone',
+  },
+  ENOMEM: {
+    code: 'COMMAND_NOT_EXECUTABLE',
+    what: 'not enough memory to load it',
+    hint: 'raise --memory or resources.memory',
+  },
+} as const
+
+/** Signals of Linux by number, from 1 on. */
+export const SIGNALS = [
+  'SIGHUP',
+  'SIGINT',
+  'SIGQUIT',
+  'SIGILL',
+  'SIGTRAP',
+  'SIGABRT',
+  'SIGBUS',
+  'SIGFPE',
+  'SIGKILL',
+  'SIGUSR1',
+  'SIGSEGV',
+  'SIGUSR2',
+  'SIGPIPE',
+  'SIGALRM',
+  'SIGTERM',
+  'SIGSTKFLT',
+  'SIGCHLD',
+  'SIGCONT',
+  'SIGSTOP',
+  'SIGTSTP',
+  'SIGTTIN',
+  'SIGTTOU',
+  'SIGURG',
+  'SIGXCPU',
+  'SIGXFSZ',
+  'SIGVTALRM',
+  'SIGPROF',
+  'SIGWINCH',
+  'SIGIO',
+  'SIGPWR',
+  'SIGSYS',
+] as const
+/** No message names these. */
+export const QUIET_SIGNALS = [
+  'SIGPIPE',
+  'SIGINT',
+  'SIGTERM',
+  'SIGHUP',
+] as const
 
 /** A file that a command made at a protected path: where it is now, or that it is gone. */
 export interface Attempt {
@@ -364,8 +461,11 @@ export interface Observed {
 
 /** Launch's line of JSON. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */
 export interface LaunchStatus {
-  readonly cause: Cause
-  readonly waitStatus: number
+  readonly reason: Reason
+  readonly code: string
+  readonly exitCode: number
+  readonly signal: number
+  readonly exitStatus: number
   readonly cancelledBy: number
   readonly errno: number
   readonly step: string
@@ -402,8 +502,11 @@ export interface LaunchStatus {
 
 /** Each key of it -> whether it is always there. */
 export const STATUS_KEYS = {
-  cause: 'cause',
-  waitStatus: 'number',
+  reason: 'reason',
+  code: 'text',
+  exitCode: 'number',
+  signal: 'number',
+  exitStatus: 'number',
   cancelledBy: 'number',
   errno: 'number',
   step: 'text',
@@ -437,36 +540,6 @@ export const STATUS_KEYS = {
   observerLost: 'boolean?',
   layer: 'text?',
 } as const
-
-/** What is filled into a result. */
-export const SLOTS = [
-  'ok',
-  'exit-code',
-  'stdout',
-  'stderr',
-  'duration',
-  'whole-duration',
-  'setup',
-  'command',
-  'cpu-time',
-  'peak-memory',
-  'peak-pids',
-  'read-bytes',
-  'write-bytes',
-  'signal',
-  'reason',
-  'message',
-  'denials',
-  'hints',
-  'error',
-  'timed-out',
-  'time',
-  'decided-by',
-  'argv-hash',
-  'previous-hash',
-  'end',
-] as const
-export type Slot = (typeof SLOTS)[number]
 
 /** Options whose value is SRC[:TARGET]. */
 export const PLACE_OPTIONS = [

@@ -2,7 +2,7 @@
  * One class and one catalogue for everything that can go wrong with a sandbox.
  * A command that fails is a Result; only a sandbox that fails is a SandboxError.
  */
-import { EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_SETUP } from './contract.ts'
+import { EXIT_KILLED, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_SETUP } from './contract.ts'
 
 /** Stable codes, for programs. Each one is explained in docs/errors.md (a test compares the two). */
 export const ERROR_CODES = {
@@ -61,8 +61,9 @@ export class SandboxError extends Error {
   }
 }
 
-/** Exit status of a run that never reached its command: 127 and 126 as a shell has them, 125 where the sandbox failed. */
-export function exitStatusOf(code: string): 125 | 126 | 127 {
+/** Exit status for an error: 127 and 126 as a shell has them, 137 if the command may have run, 125 if the sandbox failed. */
+export function exitStatusOf(code: string): 125 | 126 | 127 | 137 {
+  if (code === 'BACKEND_FAILED') return EXIT_KILLED
   if (code === 'COMMAND_NOT_FOUND') return EXIT_NOT_FOUND
   return code === 'COMMAND_BLOCKED' || code === 'COMMAND_NOT_EXECUTABLE' ? EXIT_NOT_EXECUTABLE : EXIT_SETUP
 }

@@ -134,9 +134,7 @@ static int append(const struct result *result) {
   if (end < 0 || write_time(line.time) < 0 || read_last_line(audit.fd, line.previous_hash, &is_ended) < 0) return -1;
   if (!is_ended && write(audit.fd, "\n", 1) != 1) return -1;
   hash_words(result->command, line.argv_hash);
-  struct result recorded = *result;
-  recorded.line = &line;
-  if (template_write(&recorded, V_RECORD, audit.fd) == 0) return 0;
+  if (result_write_record(result, &line, audit.fd) == 0) return 0;
   (void)!ftruncate(audit.fd, end);
   return -1;
 }
@@ -156,7 +154,7 @@ int audit_open(const struct launchfile *file, char *const *command) {
   struct entry entry;
   if (!launchfile_find(file, V_AUDIT, &entry)) return 0;
   off_t bytes = AUDIT_ROOM + AUDIT_ROOM_PER_BYTE * size_of(command);
-  if (template_is_sound(file, V_RECORD) == 1 && open_log(entry.word[0], bytes) == 0) return 0;
+  if (open_log(entry.word[0], bytes) == 0) return 0;
   close_log();
   return -1;
 }

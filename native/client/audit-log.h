@@ -1,11 +1,10 @@
 /*
- * The audit log of a run with an ordinary end: the line that node has prepared (V_RECORD, src/report/result-template.ts), with what is known
- * now, appended as src/report/audit-file.ts does it: under the lock, in one chain. It is opened before the run and written through that
+ * The audit log of a run with an ordinary end: its line (client/result.h), appended as src/report/audit-file.ts does it: under the lock, in one chain. It is opened before the run and written through that
  * descriptor. Whatever is not simple - a lock that stays taken, a file that is none, a full disk - is node's.
  */
 #pragma once
 
-#include "client/result-template.h"
+#include "client/result.h"
 
 /* Room that a line may need, and what a byte of the command takes at most (\u0000). As src/report/audit-file.ts has them. */
 #define AUDIT_ROOM (64 << 10)

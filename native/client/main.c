@@ -6,9 +6,8 @@
  * there first: if the words of the key are the same and every path on disk is still what it was, it starts launch with the
  * caller's command, environment and streams, or gives them to a sandbox of the pool that is ready (client/pool-client.h). For everything
  * else (another verb, a plan that is not there or stale) it becomes node, which knows everything. Where JSON was asked for, it
- * reads what the command prints (client/capture.h) and fills it into the answer that node has prepared (client/result-template.h). A run that ends in
- * a way that needs an explanation is reported by node: the client hands it the outcome. So there is one implementation of every
- * message and every decision; this one only remembers.
+ * reads what the command prints (client/capture.h) and writes the result (client/result.h): the runner says how the run ended, the plan has the words.
+ * A run that needs an explanation is reported by Node, to which the client hands the outcome.
  */
 #include "client/audit-log.h"
 #include "client/call.h"
@@ -23,12 +22,11 @@
 #include "lib/passed-signals.h"
 #include "client/find-node.h"
 #include "client/help-text.h"
-#include "client/result-template.h"
+#include "client/result.h"
 #include "client/rules.h"
 #include "runner/freshness.h"
 #include "runner/stream-check.h"
 #include "runner/streams.h"
-#include "client/foreseen-end.h"
 #include "client/environment.h"
 
 #include <errno.h>
@@ -198,10 +196,10 @@ static _Noreturn void explain(const struct run *run, const char *json, int is_re
   become_node(run->call->root, &(struct node_call){"exec", run->call->words, fd, run->call->parent});
 }
 
-/* A reader that went away is no failure of ours. What else cannot be written is node's to say, when it has tried. */
-static void print_result(const struct result *result, int status) {
-  int error = template_write(result, V_RESULT, 1);
-  if (error == 0 || error == EPIPE) _exit(status);
+/* A reader that went away is not our failure. Any other error is reported by Node, after it has tried. */
+static void print_json(const struct result *result) {
+  int error = result_write(result, 1);
+  if (error == 0 || error == EPIPE) _exit(result->ending.exit_status);
 }
 
 /* Those that came for a run that was over by then. */
@@ -216,35 +214,28 @@ static void print_isolation(const struct launchfile *file) {
   if (launchfile_find(file, V_ISOLATION, &entry)) dprintf(2, "%s\n", entry.word[0]);
 }
 
-/* For people. Returns -1 where that cannot be written. */
-static int tell(const struct result *result, int status) {
-  if (result->end != &EXIT) return print_failure_message(result, 2);
-  if (status != 0) print_exit_message(result, 2);
-  return 0;
-}
-
 /* Returns when the result cannot be written. */
-static void end_by_ourselves(const struct run *run, const struct result *result, int status) {
+static void end_by_ourselves(const struct run *run, const struct result *result) {
+  int status = result->ending.exit_status;
   signal(SIGPIPE, SIG_IGN);
   print_isolation(&run->file);
   if (status != 0) failed_run_keep(run->call, &run->file, status);
-  if (run->capture.is_on) print_result(result, status);
-  else if (tell(result, status) == 0) _exit(status);
+  if (run->capture.is_on) print_json(result);
+  else if (result_print(result, STDERR_FILENO) == 0) _exit(status);
 }
 
-static _Noreturn void conclude(struct run *run, int status, const char *json) {
+static _Noreturn void conclude(struct run *run, enum claim claimed, const char *json) {
   struct result result = {.file = &run->file, .status = json, .command = run->call->command, .capture = &run->capture, .decided_by = run->decided_by};
-  struct foreseen_end end;
   streams_restore(&run->streams);
-  int is_known = status >= 0 && end_is_known(&result, &end), is_audited = audit_is_on(&run->file);
-  if (is_known && result.end == &EXIT && !run->capture.is_on && !is_audited) end_by_ourselves(run, &result, status);
-  if (is_known && result.end == &end) status = end.status;
+  int is_known = claimed == CLAIM_DONE && result_read(&result) == 0 && result_is_known(&result), is_audited = audit_is_on(&run->file);
+  /* The usual end of a run for people needs no more than that. */
+  if (is_known && result.ending.reason == REASON_EXIT && !run->capture.is_on && !is_audited) end_by_ourselves(run, &result);
   capture_finish(&run->capture);
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
-  if (!is_known || !result_is_text(&result) || result_tells_of_refusal(&result)) explain(run, json, 0);
+  if (!is_known || !result_is_plain(&result) || result_tells_of_refusal(&result)) explain(run, json, 0);
   int is_recorded = is_audited && audit_append(&result) == 0;
-  if (is_recorded || !is_audited) end_by_ourselves(run, &result, status);
+  if (is_recorded || !is_audited) end_by_ourselves(run, &result);
   explain(run, json, is_recorded);
 }
 
@@ -337,7 +328,7 @@ static int find_plan(struct run *run) {
   return run->env ? watch_parent(run) : -1;
 }
 
-static void on_ended(void *run, int status, const char *json) { conclude(run, status, json); }
+static void on_ended(void *run, const char *json) { conclude(run, CLAIM_DONE, json); }
 
 /* Children that a caller had before it became us would be waited for with those of the run. */
 static int has_children(void) {
@@ -348,8 +339,8 @@ static int has_children(void) {
 /* Node sees of it what it would see of a caller that has not tried. */
 static void forget_run(const struct run *run) { sigprocmask(SIG_SETMASK, &run->before, NULL); }
 
-static enum claim run_in_pool(const struct run *run, const struct claimant *claimant, int *status, char *json, size_t room) {
-  return run->sandbox.socket < 0 ? CLAIM_NONE : run_claimed(&run->sandbox, claimant, status, json, room);
+static enum claim run_in_pool(const struct run *run, const struct claimant *claimant, char *json, size_t room) {
+  return run->sandbox.socket < 0 ? CLAIM_NONE : run_claimed(&run->sandbox, claimant, json, room);
 }
 
 /*
@@ -370,13 +361,12 @@ static int tell_warnings(const struct launchfile *file) {
 static void run_cached(struct call *call) {
   static char json[STATUS_MAX];
   struct run run = {.call = call, .sandbox = {.socket = -1}};
-  int status = -1;
   if (find_plan(&run) < 0 || take_signals(&run) < 0) return;
   if (tell_warnings(&run.file) < 0) return forget_run(&run);
   streams_note(&run.streams);
   struct claimant claimant = {&run.file, call->command, run.env, run.signals, run.parent, &run.capture};
-  enum claim claimed = run_in_pool(&run, &claimant, &status, json, sizeof json);
-  if (claimed != CLAIM_NONE) conclude(&run, claimed == CLAIM_DONE ? status : -1, json);
+  enum claim claimed = run_in_pool(&run, &claimant, json, sizeof json);
+  if (claimed != CLAIM_NONE) conclude(&run, claimed, json);
   /* A launch of its own where the run is recorded: what runs in this process closes the log. */
   if (!run.capture.is_on && !audit_is_on(&run.file) && !has_children()) {
     launch_here(&(struct launch_call){&run.file, call->command, run.env, run.parent, on_ended, &run});
@@ -384,9 +374,9 @@ static void run_cached(struct call *call) {
   }
   int launch = start_launch(&run);
   if (launch >= 0) {
-    enum claim end = run_by(launch, &claimant, &status, json, sizeof json);
+    enum claim end = run_by(launch, &claimant, json, sizeof json);
     wait_for_launch(&run);
-    if (end != CLAIM_NONE) conclude(&run, end == CLAIM_DONE ? status : -1, json);
+    if (end != CLAIM_NONE) conclude(&run, end, json);
   }
   forget_run(&run);
 }

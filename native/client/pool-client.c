@@ -277,7 +277,7 @@ struct sandbox claim_sandbox(const struct launchfile *file) {
   return sandbox;
 }
 
-enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *claimant, int *exit_code, char *json, size_t room) {
+enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *claimant, char *json, size_t room) {
   static struct message message = {.given = {-1, -1, -1, -1}};
   struct reply reply = {.json = json, .room = room};
   int is_ready = write_message(&message, claimant) == 0 && (message.given[3] = eventfd(1, EFD_CLOEXEC)) >= 0;
@@ -287,17 +287,15 @@ enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *cla
   enum claim end = is_sent ? run_in(sandbox->socket, message.given[3], claimant, &reply) : CLAIM_NONE;
   if (message.given[3] >= 0) close(message.given[3]);
   close(sandbox->socket);
-  *exit_code = (int)reply.exit_code;
   if (end != CLAIM_DONE) *json = 0;
   return end;
 }
 
-enum claim run_by(int launch, const struct claimant *claimant, int *exit_code, char *json, size_t room) {
+enum claim run_by(int launch, const struct claimant *claimant, char *json, size_t room) {
   static struct message message = {.given = {-1, -1, -1, -1}};
   struct reply reply = {.json = json, .room = room, .taken = 1};
   enum claim end = write_message(&message, claimant) < 0 || send_message(launch, &message) < 0 ? CLAIM_LOST : wait_for_end(launch, claimant, &reply);
   close(launch);
-  *exit_code = (int)reply.exit_code;
   if (end != CLAIM_DONE) *json = 0;
   return end;
 }

@@ -13,7 +13,7 @@
 
 enum claim {
   CLAIM_NONE, /* no command was handed over */
-  CLAIM_DONE, /* exit_code and json tell the end */
+  CLAIM_DONE, /* json, the line of launch, tells the end */
   CLAIM_LOST, /* the sandbox took the command and was killed: its end is unknown */
 };
 
@@ -34,9 +34,9 @@ struct sandbox {
 struct sandbox claim_sandbox(const struct launchfile *file);
 
 /* Runs a command in a claimed sandbox, if it serves the plan; closes its socket; json has room for `room` bytes. */
-enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *claimant, int *exit_code, char *json, size_t room);
+enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *claimant, char *json, size_t room);
 
 /*
  * The same by a launch of our own, a child at the other end of the socket `launch`, which is closed. CLAIM_LOST: its end is unknown.
  */
-enum claim run_by(int launch, const struct claimant *claimant, int *exit_code, char *json, size_t room);
+enum claim run_by(int launch, const struct claimant *claimant, char *json, size_t room);

@@ -125,13 +125,12 @@ enum verb {
   V_POOL, /* NAME; read by client; the pool that may serve the plan */
   V_PARENT, /* read by client; the run ends with the process that started the client */
   V_CAPTURE, /* BYTES|all; read by client; most that is kept of each stream */
-  V_RESULT, /* TEXT SLOT; read by client; a segment of the JSON result and what follows it */
-  V_AUDIT, /* FILE; read by client; the log that the run is appended to */
-  V_RECORD, /* TEXT SLOT; read by client; a segment of the line of the audit log and what follows it */
+  V_RESULT, /* native|shell|task MEMBERS; read by client; the form of the JSON result, and those of its members that the plan knows, as text */
+  V_AUDIT, /* FILE MEMBERS; read by client; the log that the run is appended to, and likewise the members of its line */
+  V_REASON, /* REASON MESSAGE HINT; read by client; the plan's words for a run that ended so; empty where it has none. exit: of a command that failed where a person sees it */
+  V_DENIAL, /* REASON LAYER OPERATION TARGET FIX KEY; read by client; what a run was refused that ended so */
   V_ISOLATION, /* LINE; read by client; what --log prints */
   V_WARNING, /* LINE; read by client; what people are told before the command starts */
-  V_ENDING, /* exec|signal|deadline NUMBER STATUS; read by client; an end that is no exit and that node has foreseen, and the exit status; NUMBER is the errno, the signal, or how many were killed (2 = more than one) */
-  V_FILLING, /* message|result|record exec|signal|deadline|exit NUMBER SLOT BEFORE program|killed|none AFTER; read by client; what stands in a slot at that end, elsewhere what stands there after an exit; message: what people read, after an exit (NUMBER 0) at a terminal only */
   V_END, /* read by all; the last entry */
   VERBS,
 };
@@ -211,15 +210,14 @@ enum verb {
   ROW(V_PARENT, "parent", 0) \
   ROW(V_CAPTURE, "capture", 1) \
   ROW(V_RESULT, "result", 2) \
-  ROW(V_AUDIT, "audit", 1) \
-  ROW(V_RECORD, "record", 2) \
+  ROW(V_AUDIT, "audit", 2) \
+  ROW(V_REASON, "reason", 3) \
+  ROW(V_DENIAL, "denial", 6) \
   ROW(V_ISOLATION, "isolation", 1) \
   ROW(V_WARNING, "warning", 1) \
-  ROW(V_ENDING, "ending", 3) \
-  ROW(V_FILLING, "filling", 7) \
   ROW(V_END, "end", 0)
 
-#define ENTRY_WORDS_MAX 7
+#define ENTRY_WORDS_MAX 6
 
 /* Of a frame. */
 enum frame_kind {
@@ -240,32 +238,56 @@ enum frame_kind {
 };
 
 /* How a run ended. */
-enum cause {
-  CAUSE_EXIT,
-  CAUSE_DEADLINE,
-  CAUSE_CPU_TIME,
-  CAUSE_MEMORY,
-  CAUSE_DISK,
-  CAUSE_CANCELLED,
-  CAUSE_SETUP,
-  CAUSE_EXEC,
-  CAUSE_LOST,
-  CAUSE_PROTECTED,
-  CAUSES,
+enum reason {
+  REASON_EXIT,
+  REASON_SIGNAL,
+  REASON_TIMEOUT,
+  REASON_MEMORY,
+  REASON_CPU_TIME,
+  REASON_DISK,
+  REASON_PIDS,
+  REASON_SECCOMP,
+  REASON_DENIED,
+  REASON_SETUP,
+  REASON_CANCELLED,
+  REASON_LOST,
+  REASON_PROTECTED,
+  REASONS,
 };
 
-#define CAUSE_TABLE(ROW) \
-  ROW(CAUSE_EXIT, "exit") \
-  ROW(CAUSE_DEADLINE, "deadline") \
-  ROW(CAUSE_CPU_TIME, "cpu-time") \
-  ROW(CAUSE_MEMORY, "memory") \
-  ROW(CAUSE_DISK, "disk") \
-  ROW(CAUSE_CANCELLED, "cancelled") \
-  ROW(CAUSE_SETUP, "setup") \
-  ROW(CAUSE_EXEC, "exec") \
-  ROW(CAUSE_LOST, "lost") \
-  ROW(CAUSE_PROTECTED, "protected")
+#define REASON_TABLE(ROW) \
+  ROW(REASON_EXIT, "exit") \
+  ROW(REASON_SIGNAL, "signal") \
+  ROW(REASON_TIMEOUT, "timeout") \
+  ROW(REASON_MEMORY, "memory") \
+  ROW(REASON_CPU_TIME, "cpu-time") \
+  ROW(REASON_DISK, "disk") \
+  ROW(REASON_PIDS, "pids") \
+  ROW(REASON_SECCOMP, "seccomp") \
+  ROW(REASON_DENIED, "denied") \
+  ROW(REASON_SETUP, "setup") \
+  ROW(REASON_CANCELLED, "cancelled") \
+  ROW(REASON_LOST, "lost") \
+  ROW(REASON_PROTECTED, "protected")
 
+/* Why the command was not executed: ROW(errno, code of the error, words, hint) */
+#define EXEC_INTERPRETER (-1)
+#define EXEC_FAILURE_TABLE(ROW) \
+  ROW(ENOENT, "COMMAND_NOT_FOUND", "not found in the sandbox", "check the name; a program outside /usr becomes visible with --ro DIRECTORY, what is searched is shown by --plan") \
+  ROW(EXEC_INTERPRETER, "COMMAND_NOT_EXECUTABLE", "its interpreter is not there", "look at its #! line (or: file COMMAND); an interpreter outside /usr becomes visible with --ro DIRECTORY") \
+  ROW(EACCES, "COMMAND_NOT_EXECUTABLE", "permission denied", "give it the execute bit (chmod +x), or run it through its interpreter") \
+  ROW(EISDIR, "COMMAND_NOT_EXECUTABLE", "is a directory", "name a program") \
+  ROW(ENOEXEC, "COMMAND_NOT_EXECUTABLE", "not a program of this machine: wrong architecture, or a script without a #! line", "start a script through its interpreter, for example: sh SCRIPT") \
+  ROW(ENOTDIR, "COMMAND_NOT_FOUND", "a part of its path is not a directory", "check the path") \
+  ROW(ELOOP, "COMMAND_NOT_EXECUTABLE", "too many symbolic links", "check where its links lead") \
+  ROW(ETXTBSY, "COMMAND_NOT_EXECUTABLE", "the file is open for writing", "close it first") \
+  ROW(E2BIG, "COMMAND_NOT_EXECUTABLE", "arguments and environment are too long", "pass long input by stdin or by a file in a zone") \
+  ROW(ENOMEM, "COMMAND_NOT_EXECUTABLE", "not enough memory to load it", "raise --memory or resources.memory")
+
+/* Signals by number, from 1 on. */
+#define SIGNAL_NAMES "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS"
+/* No message names these. */
+#define QUIET_SIGNALS SIGPIPE, SIGINT, SIGTERM, SIGHUP
 /* What came of the attempts to reach a host. */
 enum net_verdict {
   NET_ALLOWED = 1,
@@ -309,8 +331,11 @@ enum observation {
   ROW(OBSERVED_UNREACHABLE, "unreachable")
 
 /* Keys of the status line. */
-#define STATUS_CAUSE "cause"
-#define STATUS_WAIT_STATUS "waitStatus"
+#define STATUS_REASON "reason"
+#define STATUS_CODE "code"
+#define STATUS_EXIT_CODE "exitCode"
+#define STATUS_SIGNAL "signal"
+#define STATUS_EXIT_STATUS "exitStatus"
 #define STATUS_CANCELLED_BY "cancelledBy"
 #define STATUS_ERRNO "errno"
 #define STATUS_STEP "step"
@@ -343,63 +368,6 @@ enum observation {
 #define STATUS_OBSERVED_UNREAD "observedUnread"
 #define STATUS_OBSERVER_LOST "observerLost"
 #define STATUS_LAYER "layer"
-
-/* What is filled into a result. */
-enum slot {
-  SLOT_OK,
-  SLOT_EXIT_CODE,
-  SLOT_STDOUT,
-  SLOT_STDERR,
-  SLOT_DURATION,
-  SLOT_WHOLE_DURATION,
-  SLOT_SETUP,
-  SLOT_COMMAND,
-  SLOT_CPU_TIME,
-  SLOT_PEAK_MEMORY,
-  SLOT_PEAK_PIDS,
-  SLOT_READ_BYTES,
-  SLOT_WRITE_BYTES,
-  SLOT_SIGNAL,
-  SLOT_REASON,
-  SLOT_MESSAGE,
-  SLOT_DENIALS,
-  SLOT_HINTS,
-  SLOT_ERROR,
-  SLOT_TIMED_OUT,
-  SLOT_TIME,
-  SLOT_DECIDED_BY,
-  SLOT_ARGV_HASH,
-  SLOT_PREVIOUS_HASH,
-  SLOT_END,
-  SLOTS,
-};
-
-#define SLOT_TABLE(ROW) \
-  ROW(SLOT_OK, "ok") \
-  ROW(SLOT_EXIT_CODE, "exit-code") \
-  ROW(SLOT_STDOUT, "stdout") \
-  ROW(SLOT_STDERR, "stderr") \
-  ROW(SLOT_DURATION, "duration") \
-  ROW(SLOT_WHOLE_DURATION, "whole-duration") \
-  ROW(SLOT_SETUP, "setup") \
-  ROW(SLOT_COMMAND, "command") \
-  ROW(SLOT_CPU_TIME, "cpu-time") \
-  ROW(SLOT_PEAK_MEMORY, "peak-memory") \
-  ROW(SLOT_PEAK_PIDS, "peak-pids") \
-  ROW(SLOT_READ_BYTES, "read-bytes") \
-  ROW(SLOT_WRITE_BYTES, "write-bytes") \
-  ROW(SLOT_SIGNAL, "signal") \
-  ROW(SLOT_REASON, "reason") \
-  ROW(SLOT_MESSAGE, "message") \
-  ROW(SLOT_DENIALS, "denials") \
-  ROW(SLOT_HINTS, "hints") \
-  ROW(SLOT_ERROR, "error") \
-  ROW(SLOT_TIMED_OUT, "timed-out") \
-  ROW(SLOT_TIME, "time") \
-  ROW(SLOT_DECIDED_BY, "decided-by") \
-  ROW(SLOT_ARGV_HASH, "argv-hash") \
-  ROW(SLOT_PREVIOUS_HASH, "previous-hash") \
-  ROW(SLOT_END, "end")
 
 /* The first words of a key: who calls, then where. */
 enum key_word {

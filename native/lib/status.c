@@ -11,11 +11,111 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const NAMES[CAUSES] = {
-#define ROW(cause, name) [cause] = name,
-    CAUSE_TABLE(ROW)
+static const char *const REASON_NAMES[REASONS] = {
+#define ROW(reason, name) [reason] = name,
+    REASON_TABLE(ROW)
 #undef ROW
 };
+
+/* ---- how it ended ---- */
+
+/* Was it we who ended the command, so that what is not reaped was killed? At the memory limit that is so even before it runs. */
+static int was_stopped(const struct outcome *outcome) {
+  switch (outcome->cause) {
+    case CAUSE_MEMORY: return 1;
+    case CAUSE_EXIT:
+    case CAUSE_SETUP:
+    case CAUSE_EXEC:
+    case CAUSE_LOST: return 0;
+    default: return outcome->started_ns != 0;
+  }
+}
+
+static int signal_of(const struct outcome *outcome) {
+  if (outcome->wait_status == -1) return was_stopped(outcome) ? SIGKILL : 0;
+  return WIFSIGNALED(outcome->wait_status) ? WTERMSIG(outcome->wait_status) : 0;
+}
+
+static int exit_code_of(const struct outcome *outcome) {
+  return outcome->wait_status != -1 && WIFEXITED(outcome->wait_status) ? WEXITSTATUS(outcome->wait_status) : -1;
+}
+
+/* Of a command that ended without our doing: the filter and the counters of the cgroup may know better. */
+static enum reason own_reason(const struct outcome *outcome, const struct ending *ending) {
+  if (ending->signal == SIGSYS && outcome->is_filtered) return REASON_SECCOMP;
+  if (ending->signal == SIGKILL && outcome->oom_kills > 0) return REASON_MEMORY;
+  if (ending->exit_code != 0 && outcome->pids_refused > 0) return REASON_PIDS;
+  return ending->signal ? REASON_SIGNAL : REASON_EXIT;
+}
+
+static enum reason reason_of(const struct outcome *outcome, const struct ending *ending) {
+  switch (outcome->cause) {
+    case CAUSE_EXIT: return own_reason(outcome, ending);
+    case CAUSE_DEADLINE: return REASON_TIMEOUT;
+    case CAUSE_CPU_TIME: return REASON_CPU_TIME;
+    case CAUSE_MEMORY: return REASON_MEMORY;
+    case CAUSE_DISK: return REASON_DISK;
+    case CAUSE_CANCELLED: return REASON_CANCELLED;
+    case CAUSE_SETUP:
+    case CAUSE_EXEC: return REASON_SETUP;
+    case CAUSE_LOST: return REASON_LOST;
+    case CAUSE_PROTECTED: return REASON_PROTECTED;
+  }
+  return REASON_SETUP;
+}
+
+#define NOT_EXECUTABLE "COMMAND_NOT_EXECUTABLE"
+#define NOT_FOUND "COMMAND_NOT_FOUND"
+
+static int is_interpreter(const struct outcome *outcome) { return strcmp(outcome->step, "interpreter") == 0; }
+
+static const char *code_of(const struct outcome *outcome) {
+  const struct exec_failure *failure;
+  switch (outcome->cause) {
+    case CAUSE_SETUP: return "SETUP_FAILED";
+    case CAUSE_LOST: return "BACKEND_FAILED";
+    case CAUSE_EXEC: failure = exec_failure(outcome->error, is_interpreter(outcome)); return failure ? failure->code : NOT_EXECUTABLE;
+    default: return "";
+  }
+}
+
+static int exit_status_of(const struct ending *ending) {
+  switch (ending->reason) {
+    case REASON_TIMEOUT: return EXIT_TIMEOUT;
+    case REASON_CANCELLED: return EXIT_CANCELLED;
+    case REASON_PROTECTED: return EXIT_PROTECTED;
+    /* Whatever wait status the command had: it may have caught SIGTERM, or have ended by itself beyond the limit. */
+    case REASON_MEMORY:
+    case REASON_CPU_TIME:
+    case REASON_DISK:
+    case REASON_LOST: return EXIT_KILLED;
+    case REASON_SETUP: return strcmp(ending->code, NOT_FOUND) == 0 ? EXIT_NOT_FOUND : strcmp(ending->code, NOT_EXECUTABLE) == 0 ? EXIT_NOT_EXECUTABLE : EXIT_SETUP;
+    default: return ending->signal ? 128 + ending->signal : ending->exit_code >= 0 ? ending->exit_code : EXIT_KILLED;
+  }
+}
+
+struct ending ending_of(const struct outcome *outcome) {
+  struct ending ending = {.code = code_of(outcome), .exit_code = exit_code_of(outcome), .signal = signal_of(outcome)};
+  ending.reason = reason_of(outcome, &ending);
+  ending.exit_status = exit_status_of(&ending);
+  return ending;
+}
+
+const struct exec_failure *exec_failure(int error, int is_interpreter) {
+  static const struct {
+    int error;
+    struct exec_failure failure;
+  } ROWS[] = {
+#define ROW(error, code, what, hint) {error, {code, what, hint}},
+      EXEC_FAILURE_TABLE(ROW)
+#undef ROW
+  };
+  for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
+    if (ROWS[i].error == (is_interpreter && error == ENOENT ? EXEC_INTERPRETER : error)) return &ROWS[i].failure;
+  return NULL;
+}
+
+/* ---- the line ---- */
 
 static void put_key(FILE *out, const char *key, const char *text) {
   fprintf(out, ",\"%s\":", key);
@@ -121,8 +221,12 @@ static void put_observed(FILE *out, const struct observed_report *report) {
 const char *status_line(const struct outcome *outcome, size_t *size) {
   FILE *out = text_begin();
   if (!out) return NULL;
-  fprintf(out, "{\"" STATUS_CAUSE "\":\"%s\"", NAMES[outcome->cause]);
-  put_number(out, STATUS_WAIT_STATUS, outcome->wait_status);
+  struct ending ending = ending_of(outcome);
+  fprintf(out, "{\"" STATUS_REASON "\":\"%s\"", REASON_NAMES[ending.reason]);
+  put_key(out, STATUS_CODE, ending.code);
+  put_number(out, STATUS_EXIT_CODE, ending.exit_code);
+  put_number(out, STATUS_SIGNAL, ending.signal);
+  put_number(out, STATUS_EXIT_STATUS, ending.exit_status);
   put_number(out, STATUS_CANCELLED_BY, outcome->cancelled_by);
   put_number(out, STATUS_ERRNO, outcome->error);
   put_key(out, STATUS_STEP, outcome->step);
@@ -162,30 +266,9 @@ int status_write(int fd, const struct outcome *outcome) {
   return sent == size ? 0 : -1;
 }
 
-static int exit_code_of(int wait_status) {
-  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
-
-int status_exit_code(const struct outcome *outcome) {
-  switch (outcome->cause) {
-    case CAUSE_EXIT: return exit_code_of(outcome->wait_status);
-    case CAUSE_DEADLINE: return EXIT_TIMEOUT;
-    case CAUSE_CPU_TIME:
-    case CAUSE_DISK:
-    case CAUSE_MEMORY: return EXIT_KILLED;
-    case CAUSE_CANCELLED: return EXIT_CANCELLED;
-    case CAUSE_EXEC: return outcome->error == ENOENT && strcmp(outcome->step, "interpreter") != 0 ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
-    case CAUSE_PROTECTED: return EXIT_PROTECTED;
-    case CAUSE_SETUP: return EXIT_SETUP;
-    case CAUSE_LOST: return EXIT_KILLED;
-    case CAUSES: break;
-  }
-  return EXIT_SETUP;
-}
-
 void status_print(const struct outcome *outcome) {
   if (outcome->cause == CAUSE_EXIT) return;
-  fprintf(stderr, "llm-do: %s", NAMES[outcome->cause]);
+  fprintf(stderr, "llm-do: %s", REASON_NAMES[ending_of(outcome).reason]);
   if (outcome->step[0]) fprintf(stderr, ": %s", outcome->step);
   if (outcome->path[0]) fprintf(stderr, ": %s", outcome->path);
   if (outcome->error) fprintf(stderr, ": %s", strerror(outcome->error));

@@ -1,4 +1,7 @@
-/* The outcome of a run as launch saw it, and the JSON line that tells the runner. src/backends/outcome.ts has its meaning. */
+/*
+ * How a run ended, and the line of JSON that reports it. Only this file derives the reason, the exit status and the code of the error from what
+ * was observed; Node, the client and docker take them from the line. src/backends/outcome.ts has the meaning of its other fields.
+ */
 #pragma once
 
 #include "lib/contract.h"
@@ -10,8 +13,23 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* What the runner itself did or saw. */
+enum cause {
+  CAUSE_EXIT,      /* the command ended without our doing */
+  CAUSE_DEADLINE,
+  CAUSE_CPU_TIME,
+  CAUSE_MEMORY,
+  CAUSE_DISK,
+  CAUSE_CANCELLED,
+  CAUSE_SETUP,     /* the command never ran */
+  CAUSE_EXEC,      /* execve(2) of the command failed */
+  CAUSE_LOST,      /* it had started, and nothing reported its end */
+  CAUSE_PROTECTED,
+};
+
 struct outcome {
   enum cause cause;
+  int is_filtered;  /* a system call filter is on: SIGSYS is its doing */
   int wait_status;  /* of the command; -1 while unknown */
   int cancelled_by; /* signal number, 0 = the caller is gone */
   int error;        /* errno of a failed step, 0 without one */
@@ -30,6 +48,23 @@ struct outcome {
   char detail[1024]; /* what the engine printed */
 };
 
+struct ending {
+  enum reason reason;
+  const char *code; /* of the error; empty where the command ran and its end is known */
+  int exit_code;    /* of the command; -1 = it has none */
+  int signal;       /* that ended it; 0 = none */
+  int exit_status;  /* of our own process: the command's, 128+signal, 124, 125, 126, 127, 130 or 137 */
+};
+
+struct ending ending_of(const struct outcome *outcome);
+
+struct exec_failure {
+  const char *code, *what, *hint;
+};
+
+/* Why a command was not executed, for people; NULL for an errno without words. */
+const struct exec_failure *exec_failure(int error, int is_interpreter);
+
 /* The line of JSON, valid until the next text (lib/text.h); NULL when memory is short. */
 const char *status_line(const struct outcome *outcome, size_t *size);
 
@@ -41,9 +76,6 @@ void status_put_network(FILE *out, const struct net_report *report);
 
 /* Writes one line of JSON. Returns 0, or -1 when it cannot be written. */
 int status_write(int fd, const struct outcome *outcome);
-
-/* Exit status of launch: the command's own, 128+signal, 124, 125, 126, 127, 130. */
-int status_exit_code(const struct outcome *outcome);
 
 /* One line for people on stderr, for when there is no reader of the JSON. */
 void status_print(const struct outcome *outcome);

@@ -25,7 +25,7 @@ void run_forget_failure(struct run *run) {
 static _Noreturn void report_to_caller(const struct run *run) {
   size_t size;
   const char *line = status_line(&run->outcome, &size);
-  run->caller->ended(run->caller->context, status_exit_code(&run->outcome), line ? line : "");
+  run->caller->ended(run->caller->context, line ? line : "");
   _exit(125);
 }
 
@@ -40,7 +40,7 @@ _Noreturn void run_finish(struct run *run) {
   run_release(run);
   if (run->caller) report_to_caller(run);
   if (run->keeper >= 0 ? status_write(run->keeper, &run->outcome) < 0 : !run_has_client(run)) status_print(&run->outcome);
-  _exit(status_exit_code(&run->outcome));
+  _exit(ending_of(&run->outcome).exit_status);
 }
 
 _Noreturn void run_refuse(struct run *run, const char *step, const char *path) {
@@ -73,12 +73,18 @@ static int was_out_of_memory(const struct outcome *outcome) {
   return outcome->oom_kills > 0 && (outcome->wait_status == -1 || (WIFSIGNALED(outcome->wait_status) && WTERMSIG(outcome->wait_status) == SIGKILL));
 }
 
+static int has_filter(const struct launchfile *file) {
+  struct entry entry;
+  return launchfile_find(file, V_SECCOMP, &entry) && strcmp(entry.word[0], "off") != 0;
+}
+
 void run_conclude(struct run *run) {
   struct outcome *outcome = &run->outcome;
   if (run->status_sent) return;
   stream_files_finish(&run->files);
   run_sweep(run);
   run_settle_layer(run);
+  outcome->is_filtered = has_filter(&run->file);
   net_helper_finish(&run->net);
   outcome->network = run->net.result;
   observer_finish(&run->observer);

@@ -22,7 +22,7 @@ struct launch_call {
   char **command, **env;
   int parent; /* pidfd of what started the caller, with which the run ends; -1 without */
   /* Gets the exit status and the line of JSON (lib/status.h) when nothing of the run is left; must not return. */
-  void (*ended)(void *context, int status, const char *json);
+  void (*ended)(void *context, const char *json);
   void *context;
 };
 

@@ -196,7 +196,7 @@ static void send_status(struct run *run) {
   /* init says that it starts the command before it does: without that word another way is open to the client of a pool. */
   if (run->warm_directory && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return warm_refuse(&run->warm);
   if (!line) return; /* the client sees the end of the connection and says what it knows */
-  warm_reply(&run->warm, status_exit_code(&run->outcome), line, size);
+  warm_reply(&run->warm, ending_of(&run->outcome).exit_status, line, size);
 }
 
 /* What a client has not read yet, after everything else is over. */

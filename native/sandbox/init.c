@@ -243,7 +243,8 @@ static int put_candidate(char *path, size_t room, const char *directory, const c
 static _Noreturn void search_and_exec(const struct command *command, int pipe) {
   const char *name = command->argv[0], *denied = NULL;
   char path[4096];
-  for (const char *at = search_path(command->env); at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+  /* An empty word names no file, whatever the directories of PATH answer. */
+  for (const char *at = *name ? search_path(command->env) : NULL; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
     struct stat status;
     if (!put_candidate(path, sizeof path, at, name)) continue;
     if (stat(path, &status) < 0 && (errno == ENOENT || errno == ENOTDIR)) continue; /* a third of what execve takes to say so */

@@ -290,5 +290,5 @@ int main(int argc, char **argv, char **env) {
   if (!words.is_inside) outcome.killed = kill_the_rest();
   measure(&outcome);
   if (report_fd >= 0) status_write(report_fd, &outcome);
-  return status_exit_code(&outcome);
+  return ending_of(&outcome).exit_status;
 }

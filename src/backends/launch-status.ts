@@ -1,16 +1,18 @@
 /** What native/launch reports in its one line of JSON -> outcome. Pure. */
 import { constants } from 'node:os'
 import { posix } from 'node:path'
-import { CAUSES, type LaunchStatus } from '../contract.ts'
+import { type LaunchStatus, REASONS } from '../contract.ts'
+import type { ErrorCode } from '../error.ts'
 import { NO_CAPTURE } from './capture.ts'
 import type { ChildEnd } from './child-process.ts'
+import { signalName, withExitStatus } from './ending.ts'
 import type { Capture, Guarded, NetworkReport, Outcome, SetupFailure } from './outcome.ts'
 
 /** @returns undefined for anything but a whole report: launch was killed before it could tell */
 export function parseLaunchStatus(line: string): LaunchStatus | undefined {
   try {
     const status = JSON.parse(line) as LaunchStatus
-    return CAUSES.includes(status.cause) ? status : undefined
+    return REASONS.includes(status.reason) ? status : undefined
   } catch {
     return undefined // Half a line: its writer is gone.
   }
@@ -53,11 +55,12 @@ function withoutReport(end: ChildEnd): Outcome {
   const { stdout, stderr, startErrno, signal, exitCode, elapsedMs } = end
   const how = signal ?? (exitCode === null ? undefined : `status ${exitCode}`)
   const detail = how === undefined ? 'it ended without a report' : `it ended with ${how} and no report`
-  return {
-    cause: startErrno !== undefined ? 'setup' : end.cause === 'cancelled' ? 'cancelled' : 'lost',
+  return withExitStatus({
+    reason: startErrno !== undefined ? 'setup' : end.cause === 'cancelled' ? 'cancelled' : 'lost',
     exitCode: null,
     signal: null,
     failure: {
+      code: startErrno === undefined ? 'BACKEND_FAILED' : 'SETUP_FAILED',
       step: startErrno === undefined ? WITHOUT_REPORT : 'start launch',
       path: '',
       errno: startErrno ?? '',
@@ -71,7 +74,7 @@ function withoutReport(end: ChildEnd): Outcome {
     usage: NO_USAGE,
     killed: 0,
     warnings: [],
-  }
+  })
 }
 
 /** A report with the streams of the process that it is about. */
@@ -80,10 +83,12 @@ export function outcomeOf(
   { stdout, stderr, cancelledBy }: Pick<ChildEnd, 'stdout' | 'stderr' | 'cancelledBy'>,
 ): Outcome {
   const started = status.startedNs === 0 ? status.endedNs : status.startedNs
-  const by = status.cause === 'cancelled' ? (cancelledBy ?? signalName(status.cancelledBy)) : undefined
+  const by = status.reason === 'cancelled' ? (cancelledBy ?? cancelledBySignal(status)) : undefined
   return {
-    cause: status.cause,
-    ...endOfCommand(status),
+    reason: status.reason,
+    exitCode: status.exitCode < 0 ? null : status.exitCode,
+    signal: status.signal === 0 ? null : signalName(status.signal),
+    exitStatus: status.exitStatus,
     ...(status.step === '' ? {} : { failure: failureOf(status) }),
     ...(by === undefined ? {} : { cancelledBy: by }),
     stdout,
@@ -110,33 +115,18 @@ export function outcomeOf(
 
 const milliseconds = (ns: number): number => Math.max(0, Math.round(ns / 1000) / 1000)
 
-/**
- * wait(2): the low seven bits are the signal, the second byte the exit status; -1 = nobody was left to reap it. Of a command that ran
- * and was stopped that is so because the whole tree was killed: at once, or when it had not ended some moments after SIGTERM. At the
- * memory limit the tree is killed even before the command runs.
- */
-function endOfCommand({ waitStatus, cause, startedNs }: LaunchStatus): Pick<Outcome, 'exitCode' | 'signal'> {
-  const wasKilled = cause === 'memory' || (startedNs !== 0 && !NOT_STOPPED.includes(cause))
-  if (waitStatus < 0) return { exitCode: null, signal: wasKilled ? 'SIGKILL' : null }
-  const number = waitStatus & 0x7f
-  if (number === 0) return { exitCode: (waitStatus >> 8) & 0xff, signal: null }
-  return { exitCode: null, signal: signalName(number) ?? `SIG${number}` }
-}
-
-const NOT_STOPPED: readonly Outcome['cause'][] = ['exit', 'setup', 'exec', 'lost']
-
-function signalName(number: number): string | undefined {
-  return Object.entries(constants.signals).find(([, value]) => value === number)?.[0]
-}
+const cancelledBySignal = ({ cancelledBy }: LaunchStatus): string | undefined =>
+  cancelledBy === 0 ? undefined : signalName(cancelledBy)
 
 /** Not getSystemErrorName of node:util: that knows only the errors of its own event loop, and not ENOEXEC. */
 function errnoName(number: number): string {
   return Object.entries(constants.errno).find(([, value]) => value === number)?.[0] ?? `errno ${number}`
 }
 
-function failureOf({ step, path, errno, detail }: LaunchStatus): SetupFailure {
+function failureOf({ code, step, path, errno, detail }: LaunchStatus): SetupFailure {
   const isInterpreter = step === 'interpreter'
   return {
+    code: code as ErrorCode,
     step,
     path,
     errno: errno === 0 ? '' : errnoName(errno),

@@ -1,30 +1,26 @@
-/** What happened, raw: events and numbers as they were observed, no judgement. report/classify.ts gives it meaning. */
-import type { Observed, ReachedHost } from '../contract.ts'
+/** What happened: how the run ended, events and numbers as they were observed. report/classify.ts adds words, hints and denials. */
+import type { Observed, ReachedHost, Reason } from '../contract.ts'
+import type { ErrorCode } from '../error.ts'
 import type { RefusedRequest } from '../network/termination.ts'
 
-export type EndCause =
-  /** The command ended by itself. */
-  | 'exit'
-  /** Stopped at the deadline. */
-  | 'deadline'
-  /** Stopped at the cpu-time limit. */
-  | 'cpu-time'
-  /** Ended by the memory limit: memory.events, or the watchdog. */
-  | 'memory'
-  /** Ended by the limit of what copy-on-write zones may take. */
-  | 'disk'
-  /** The runner was asked to stop (signal, abort). */
-  | 'cancelled'
-  /** The command was never started. */
-  | 'setup'
-  /** exec(2) of the command failed. */
-  | 'exec'
-  /** The command had started, or may have, and nothing reported its end. */
-  | 'lost'
-  /** Something was made that is protected. */
-  | 'protected'
+/** How a run ended: reported by the native runner (native/lib/status.c), or by backends/ending.ts where there is none. */
+export interface Ending {
+  readonly reason: Reason
+  /** Exit code of the command, null when a signal ended it or it never ran. */
+  readonly exitCode: number | null
+  /** `SIGKILL`..., null when it exited. */
+  readonly signal: string | null
+  /** Of our own process, 0 to 255. */
+  readonly exitStatus: number
+}
 
+/** The reasons of a command that was not stopped by the runner. */
+export const endedOnItsOwn = ({ reason }: Pick<Ending, 'reason'>): boolean =>
+  reason === 'exit' || reason === 'signal' || reason === 'pids' || reason === 'seccomp'
+
+/** Why the command was not started, or why its end is not known. */
 export interface SetupFailure {
+  readonly code: ErrorCode
   /** Which step of which program, e.g. `launch: clone mount`. */
   readonly step: string
   readonly path: string
@@ -103,14 +99,9 @@ export interface Usage {
   readonly writeBytes?: number
 }
 
-export interface Outcome {
-  readonly cause: EndCause
-  /** Exit code of the command, null when a signal ended it or it never ran. */
-  readonly exitCode: number | null
-  /** `SIGKILL`..., null when it exited. */
-  readonly signal: string | null
+export interface Outcome extends Ending {
   readonly failure?: SetupFailure
-  /** Which signal asked us to stop, for cause `cancelled`. */
+  /** Which signal asked us to stop, for reason `cancelled`. */
   readonly cancelledBy?: string
   readonly stdout: Capture
   readonly stderr: Capture

@@ -5,7 +5,6 @@
 import { HeadTail, type Listener } from '../backends/capture.ts'
 import { SandboxError } from '../error.ts'
 import type { PolicyLayer } from '../policy/layer.ts'
-import { exitStatus } from '../report/exit-status.ts'
 import type { Result } from '../report/result.ts'
 import { neutralise } from '../report/text.ts'
 import type { Environment } from '../run/caller.ts'
@@ -174,7 +173,7 @@ async function runCommands(
 }
 
 /** The sandbox failed, not the command in it. */
-const isRefusal = (result: Result): boolean => result.error !== undefined && exitStatus(result) === SANDBOX_FAILED
+const isRefusal = (result: Result): boolean => result.error !== undefined && result.exitStatus === SANDBOX_FAILED
 const SANDBOX_FAILED = 125
 
 function reportOf(results: readonly Result[]): TaskReport {
@@ -186,7 +185,7 @@ function reportOf(results: readonly Result[]): TaskReport {
   const [stdout, stderr] = [joined(results, 'stdout'), joined(results, 'stderr')]
   return {
     status: 'finished',
-    exitCode: exitStatus(last),
+    exitCode: last.exitStatus,
     reason,
     message: error?.message ?? (reason === 'exit' || reason === 'signal' ? '' : message),
     stdout: stdout.text,

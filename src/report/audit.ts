@@ -34,23 +34,24 @@ function argvSum(command: readonly string[]): string {
 export function auditObject({ time, result, worker, decision, decidedBy }: AuditEntry, previous: string): object {
   return {
     schema: 1,
-    time,
-    ...(worker === undefined ? {} : { worker }),
     decision,
+    time,
     decidedBy,
     argvSha256: argvSum(result.command),
     argv: result.command,
-    profile: result.profile,
-    planHash: result.planHash,
-    backend: result.backend,
     reason: result.reason,
     exitCode: result.exitCode,
     signal: result.signal,
     durationMs: result.durationMs,
     usage: result.usage,
-    ...(result.network === undefined ? {} : { network: result.network }),
     denials: result.denials,
     ...(result.error === undefined ? {} : { error: result.error.code }),
+    // The client has what follows from the plan (plan-words.ts).
+    ...(worker === undefined ? {} : { worker }),
+    profile: result.profile,
+    planHash: result.planHash,
+    backend: result.backend,
+    ...(result.network === undefined ? {} : { network: result.network }),
     prev: previous,
   }
 }

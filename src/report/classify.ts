@@ -1,13 +1,13 @@
 /**
- * Outcome -> result. The reason comes from events only: our own timer, the counters of the cgroup, the wait status, a
- * failed step. Never from an exit code that looks like something, and never from what the command printed.
+ * Outcome -> result: words, hints and denials are added. The reason is the outcome's: events only, never an exit code that looks like something,
+ * and never what the command printed.
  */
 
 import { backendNamed } from '../backends/index.ts'
-import type { EndCause, Outcome } from '../backends/outcome.ts'
-import { GROUP_PROCESSES_BWRAP, GROUP_PROCESSES_UNSHARE } from '../contract.ts'
+import { endedOnItsOwn, type Outcome, type SetupFailure } from '../backends/outcome.ts'
+import { GROUP_PROCESSES_BWRAP, GROUP_PROCESSES_UNSHARE, QUIET_SIGNALS } from '../contract.ts'
 import type { Pending } from '../cow/pending.ts'
-import type { ErrorCode, SandboxError } from '../error.ts'
+import { type ErrorCode, exitStatusOf, type SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { EngineName } from '../policy/values.ts'
 import { formatDuration, formatSize } from '../text/units.ts'
@@ -51,37 +51,21 @@ export interface ClassifyExtras extends FailureContext {
   readonly homes?: readonly string[]
 }
 
-const REASON_OF_CAUSE: Readonly<Partial<Record<EndCause, Reason>>> = {
-  deadline: 'timeout',
-  'cpu-time': 'cpu-time',
-  memory: 'memory',
-  disk: 'disk',
-  cancelled: 'cancelled',
-  setup: 'setup',
-  exec: 'setup',
-  lost: 'lost',
-  protected: 'protected',
+const NO_FAILURE: SetupFailure = {
+  code: 'SETUP_FAILED',
+  step: 'sandbox',
+  path: '',
+  errno: '',
+  detail: 'ended without saying why',
 }
-
-/** The reason of a command that ended by itself, or seemed to: the cgroup and the filter may know better. */
-function reasonOfEnd({ signal, exitCode, events }: Outcome, plan: Plan): Reason {
-  if (signal === 'SIGSYS' && plan.seccomp.filter !== '') return 'seccomp'
-  if (signal === 'SIGKILL' && (events?.oomKill ?? 0) > 0) return 'memory'
-  if (exitCode !== 0 && (events?.pidsMax ?? 0) > 0) return 'pids'
-  return signal === null ? 'exit' : 'signal'
-}
-
-function reasonOf(outcome: Outcome, plan: Plan): Reason {
-  return REASON_OF_CAUSE[outcome.cause] ?? reasonOfEnd(outcome, plan)
-}
-
-const NO_FAILURE = { step: 'sandbox', path: '', errno: '', detail: 'ended without saying why' }
 
 function explain(outcome: Outcome, command: readonly string[], context: FailureContext): Explained | undefined {
   const failure = outcome.failure ?? NO_FAILURE
-  if (outcome.cause === 'exec') return explainExec(failure, command[0] ?? '', context.interpreter)
-  if (outcome.cause === 'lost') return explainLost(failure)
-  return outcome.cause === 'setup' ? explainSetup(failure, context) : undefined
+  if (outcome.reason === 'lost') return explainLost(failure)
+  if (outcome.reason !== 'setup') return undefined
+  return failure.code === 'SETUP_FAILED'
+    ? explainSetup(failure, context)
+    : explainExec(failure, command[0] ?? '', context.interpreter)
 }
 
 function limitsOf({ limits }: Plan): Result['limits'] {
@@ -107,15 +91,14 @@ function stoppedBy(reason: LimitReason, { limits, layer }: Plan): string {
   return words[reason]
 }
 
-/** Signals that are part of everyday life in a pipeline or come from the caller's own hand: no reason to speak up. */
-const QUIET_SIGNALS = new Set(['SIGPIPE', 'SIGINT', 'SIGTERM', 'SIGHUP'])
+const QUIET: ReadonlySet<string> = new Set(QUIET_SIGNALS)
 
 function headline(reason: Reason, outcome: Outcome, plan: Plan, origins: Origins): string {
   if (isLimit(reason)) return `${stoppedBy(reason, plan)} (${limitSource(reason, origins)})`
   if (reason === 'seccomp') return `killed by the system call filter (seccomp: ${plan.seccomp.profile})`
   if (reason === 'protected') return protectedHeadline(outcome.guarded)
   if (reason === 'cancelled') return `cancelled${outcome.cancelledBy === undefined ? '' : ` by ${outcome.cancelledBy}`}`
-  if (reason === 'signal' && !QUIET_SIGNALS.has(outcome.signal ?? '')) return `ended by ${outcome.signal}`
+  if (reason === 'signal' && !QUIET.has(outcome.signal ?? '')) return `ended by ${outcome.signal}`
   return ''
 }
 
@@ -226,7 +209,7 @@ function denialsOf(
   plan: Plan,
   { hidden = [], homes = [] }: ClassifyExtras,
 ): readonly Denial[] {
-  const failed = outcome.exitCode !== 0 && outcome.cause === 'exit'
+  const failed = outcome.exitCode !== 0 && endedOnItsOwn(outcome)
   const observed = observedDenials(outcome, { plan, homes })
   return [
     ...guardDenials(outcome, plan),
@@ -259,7 +242,7 @@ export function classify(
   command: readonly string[],
   extras: ClassifyExtras = {},
 ): Result {
-  const reason = reasonOf(outcome, plan)
+  const { reason } = outcome
   const output = decodeOutput(outcome.stdout, outcome.stderr)
   const error = explain(outcome, command, { ...extras, zones: plan.zones })
   return {
@@ -274,20 +257,22 @@ export function classify(
     encoding: output.encoding,
     durationMs: outcome.durationMs,
     setupMs: outcome.setupMs,
+    exitStatus: outcome.exitStatus,
+    command,
+    usage: usageOf(outcome),
+    message: error?.message ?? messageOf({ reason, outcome, plan, output, origins: extras.origins ?? {} }),
+    denials: denialsOf(reason, outcome, plan, extras),
+    hints: hintsOf({ reason, outcome, plan, output, extras, error }),
+    ...(error && { error }),
+    // The client has what follows from the plan (plan-words.ts).
     backend: plan.backend,
     profile: plan.profile,
     planHash: plan.hash,
-    command,
     limits: limitsOf(plan),
-    usage: usageOf(outcome),
     isolation: backendNamed(plan.backend).isolation(plan),
-    message: error?.message ?? messageOf({ reason, outcome, plan, output, origins: extras.origins ?? {} }),
     ...networkUse(outcome),
-    denials: denialsOf(reason, outcome, plan, extras),
     warnings: warningsOf(reason, outcome, plan),
-    hints: hintsOf({ reason, outcome, plan, output, extras, error }),
     ...extras.pending,
-    ...(error && { error }),
   }
 }
 
@@ -312,17 +297,18 @@ export function refusal(error: SandboxError, command: readonly string[], profile
     encoding: 'utf8',
     durationMs: 0,
     setupMs: 0,
+    exitStatus: exitStatusOf(code),
+    command,
+    usage: { cpuMs: 0, peakMemory: 0 },
+    message: error.message,
+    denials: [],
+    hints: hint === '' ? [] : [hint],
+    error: { code, message, hint },
     backend: null,
     profile,
     planHash: '',
-    command,
     limits: {},
-    usage: { cpuMs: 0, peakMemory: 0 },
     isolation: { fs: 'none', pid: false, net: 'none', ipc: false, user: false, seccomp: 'off' },
-    message: error.message,
-    denials: [],
     warnings: [],
-    hints: hint === '' ? [] : [hint],
-    error: { code, message, hint },
   }
 }

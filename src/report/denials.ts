@@ -10,9 +10,11 @@ import type { Denial, Reason } from './result.ts'
 /** What is suggested in place of a limit that was met: a guess that needs few more of them. */
 const twice = (limit: number | undefined): number => 2 * (limit ?? 0)
 
-export const refused = (denial: Omit<Denial, 'evidence' | 'count'> & { readonly count?: number }): Denial => ({
-  ...denial,
-  count: denial.count ?? 1,
+type Refused = Omit<Denial, 'evidence' | 'count'> & { readonly count?: number }
+
+/** In the order in which the client writes it (native/client/result-json.c). */
+export const refused = ({ layer, operation, target, count = 1, fix, key }: Refused): Denial => ({
+  ...{ layer, operation, target, count, fix, key },
   evidence: 'sandbox',
 })
 

@@ -1,6 +1,7 @@
 /** Why the command never ran: a raw failure -> code, message and hint. Rows of tables, decided by step and errno only. */
 
 import type { SetupFailure } from '../backends/outcome.ts'
+import { EXEC_FAILURES } from '../contract.ts'
 import type { ErrorCode } from '../error.ts'
 import type { Surroundings } from '../host/facts.ts'
 import { explainFailure } from '../host/probe-failures.ts'
@@ -13,68 +14,24 @@ export interface Explained {
   readonly hint: string
 }
 
-const COMMAND_NOT_FOUND = 'COMMAND_NOT_FOUND'
-const COMMAND_NOT_EXECUTABLE = 'COMMAND_NOT_EXECUTABLE'
-
-/** Word of `failure.detail` for ENOENT of a file that is there: what its `#!` line, or its ELF header, names is not. */
-const INTERPRETER = 'interpreter'
-
 interface ExecRow {
   readonly code: ErrorCode
   readonly what: string
   readonly hint: string
 }
 
-/** Reasons of execve(2) for people. What is not in the table is a command that cannot be executed, with its errno. */
-const EXEC_FAILURES: Readonly<Record<string, ExecRow>> = {
-  EACCES: {
-    code: COMMAND_NOT_EXECUTABLE,
-    what: 'permission denied',
-    hint: 'give it the execute bit (chmod +x), or run it through its interpreter',
-  },
-  EISDIR: { code: COMMAND_NOT_EXECUTABLE, what: 'is a directory', hint: 'name a program' },
-  ENOEXEC: {
-    code: COMMAND_NOT_EXECUTABLE,
-    what: 'not a program of this machine: wrong architecture, or a script without a #! line',
-    hint: 'start a script through its interpreter, for example: sh SCRIPT',
-  },
-  ENOTDIR: { code: COMMAND_NOT_FOUND, what: 'a part of its path is not a directory', hint: 'check the path' },
-  ELOOP: { code: COMMAND_NOT_EXECUTABLE, what: 'too many symbolic links', hint: 'check where its links lead' },
-  ETXTBSY: { code: COMMAND_NOT_EXECUTABLE, what: 'the file is open for writing', hint: 'close it first' },
-  E2BIG: {
-    code: COMMAND_NOT_EXECUTABLE,
-    what: 'arguments and environment are too long',
-    hint: 'pass long input by stdin or by a file in a zone',
-  },
-  ENOMEM: {
-    code: COMMAND_NOT_EXECUTABLE,
-    what: 'not enough memory to load it',
-    hint: 'raise --memory or resources.memory',
-  },
-}
-
-const NOT_FOUND: ExecRow = {
-  code: COMMAND_NOT_FOUND,
-  what: 'not found in the sandbox',
-  hint: 'check the name; a program outside /usr becomes visible with --ro DIRECTORY, what is searched is shown by --plan',
-}
-
-const BAD_INTERPRETER: ExecRow = {
-  code: COMMAND_NOT_EXECUTABLE,
-  what: 'its interpreter is not there',
-  hint: 'look at its #! line (or: file COMMAND); an interpreter outside /usr becomes visible with --ro DIRECTORY',
-}
+/** `interpreter` in `failure.detail`: ENOENT of a file that exists; what its `#!` line, or its ELF header, names is missing. */
+const INTERPRETER = 'interpreter'
 
 /** An interpreter is shown by its own path; the rest of the table knows no path. */
 function hintOf(row: ExecRow, interpreter: InvisiblePath | undefined): string {
-  return row === BAD_INTERPRETER && interpreter !== undefined ? interpreterHint(interpreter) : row.hint
+  return row === EXEC_FAILURES.interpreter && interpreter !== undefined ? interpreterHint(interpreter) : row.hint
 }
 
-function execRow({ errno, detail }: SetupFailure): ExecRow {
-  if (errno === 'ENOENT') return detail.includes(INTERPRETER) ? BAD_INTERPRETER : NOT_FOUND
-  return (
-    EXEC_FAILURES[errno] ?? { code: COMMAND_NOT_EXECUTABLE, what: errno || 'cannot be executed', hint: NOT_FOUND.hint }
-  )
+function execRow({ code, errno, detail }: SetupFailure): ExecRow {
+  if (errno === 'ENOENT') return detail.includes(INTERPRETER) ? EXEC_FAILURES.interpreter : EXEC_FAILURES.ENOENT
+  const rows: Readonly<Record<string, ExecRow>> = EXEC_FAILURES
+  return rows[errno] ?? { code, what: errno || 'cannot be executed', hint: EXEC_FAILURES.ENOENT.hint }
 }
 
 function inBrackets(words: string): string {
@@ -87,8 +44,7 @@ function inBrackets(words: string): string {
  * @param interpreter what its `#!` line names, where that is on the host
  */
 export function explainExec(failure: SetupFailure, program: string, interpreter?: InvisiblePath): Explained {
-  // An empty word names no file; which errno a search of PATH comes to for it says nothing.
-  const row = program === '' ? NOT_FOUND : execRow(failure)
+  const row = execRow(failure)
   const { code, what } = row
   const hint = hintOf(row, interpreter)
   const detail = failure.detail === INTERPRETER ? '' : failure.detail

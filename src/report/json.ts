@@ -1,6 +1,5 @@
 /** Result -> one line of JSON, in the shape that a caller asked for. Pure; the text never holds a raw line break. */
 
-import { exitStatus } from './exit-status.ts'
 import type { Reason, Result } from './result.ts'
 
 /** `native` is the whole result; `shell` and `task` are what tool users already parse. */
@@ -47,11 +46,11 @@ function encodingOf({ encoding }: Result): { readonly encoding?: 'base64' } {
 }
 
 export function shellForm(result: Result): ShellForm {
-  const { stdout, truncated, reason } = result
+  const { stdout, truncated, reason, exitStatus } = result
   return {
     stdout,
     stderr: stderrWithMessage(result),
-    exit_code: reason === 'timeout' ? TIMED_OUT : exitStatus(result),
+    exit_code: reason === 'timeout' ? TIMED_OUT : exitStatus,
     truncated: truncated.stdout + truncated.stderr > 0,
     ...encodingOf(result),
   }
@@ -61,13 +60,13 @@ export function shellForm(result: Result): ShellForm {
 const ORDINARY: ReadonlySet<Reason> = new Set(['exit', 'signal'])
 
 export function taskForm(result: Result): TaskForm {
-  const { ok, stdout, stderr, reason, durationMs, error, message } = result
+  const { ok, stdout, stderr, reason, exitStatus, durationMs, error, message } = result
   const why = error?.message ?? (ORDINARY.has(reason) ? '' : message)
   return {
     success: ok,
     stdout,
     stderr,
-    exitCode: exitStatus(result),
+    exitCode: exitStatus,
     executionTime: Math.round(durationMs),
     timedOut: reason === 'timeout',
     ...(why === '' ? {} : { error: why }),

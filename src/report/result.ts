@@ -1,26 +1,13 @@
 /** What it means: the object of `--json` and of the library. `schema` changes only when a field changes its meaning. */
 
 import type { Isolation } from '../backends/backend.ts'
-import type { NetVerdict } from '../contract.ts'
+import type { NetVerdict, Reason } from '../contract.ts'
 import type { Change } from '../cow/change.ts'
 import type { PendingChanges } from '../cow/pending.ts'
 import type { PlannedLimit, PlannedRates } from '../plan/limits.ts'
 import type { BackendName } from '../policy/values.ts'
 
-export type Reason =
-  | 'exit'
-  | 'signal'
-  | 'timeout'
-  | 'memory'
-  | 'cpu-time'
-  | 'disk'
-  | 'pids'
-  | 'seccomp'
-  | 'denied'
-  | 'setup'
-  | 'cancelled'
-  | 'lost'
-  | 'protected'
+export type { Reason }
 
 /** One thing that the sandbox refused, and what would have allowed it. */
 export interface Denial {
@@ -71,6 +58,8 @@ export interface Result {
   readonly exitCode: number | null
   readonly signal: string | null
   readonly reason: Reason
+  /** Of `llm-do exec` itself, 0 to 255: the command's exit code, 128+N after signal N, 124 after a timeout... */
+  readonly exitStatus: number
   readonly stdout: string
   readonly stderr: string
   /** Bytes dropped in the middle of each stream. */

@@ -12,7 +12,7 @@ import { type InvisiblePath, shellWord } from './hints.ts'
 import { closedName } from './protected.ts'
 import type { Denial } from './result.ts'
 
-/** Bytes of the end of stderr that are looked at: the same as in native/client/result-template.c. */
+/** Bytes of the end of stderr that are looked at: the same as in native/client/result.c. */
 const LOOKED_AT = 16 << 10
 /** A command that tells more is cut: the first refusals are mostly the cause. */
 const MOST = 32

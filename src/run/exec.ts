@@ -5,7 +5,7 @@
  */
 import { isatty } from 'node:tty'
 import { type Captured, outcomeOfStatus } from '../backends/launch-status.ts'
-import type { Outcome } from '../backends/outcome.ts'
+import { endedOnItsOwn, type Outcome } from '../backends/outcome.ts'
 import { appliedPending, isListed, pendingAfter } from '../cow/pending.ts'
 import { SandboxError } from '../error.ts'
 import { entryIdentities } from '../host/entries.ts'
@@ -95,21 +95,23 @@ async function afterStart<T>(then: () => Promise<T>): Promise<T> {
 }
 
 /** Only where launch itself says that the command never started. */
-function isEngineInDoubt({ prepared: { facts, plan }, outcome: { cause, failure } }: Ran): boolean {
+function isEngineInDoubt({ prepared: { facts, plan }, outcome: { reason, failure } }: Ran): boolean {
   const isUntried = plan.engine !== undefined && facts.untried === plan.engine
-  return isUntried && cause === 'setup' && failure !== undefined
+  return isUntried && reason === 'setup' && failure?.code === 'SETUP_FAILED'
 }
 
 /** The result of a run that the C client started: the same plan, made again, and the outcome that launch reported. */
 export async function explainOutcome(options: ExecOptions, status: string, captured?: Captured): Promise<Result> {
   const outcome = outcomeOfStatus(status, captured)
   // A sandbox that could not be built is a question to the engines.
-  const prepared = await prepareBy(options, outcome.cause === 'setup' ? 'trial' : 'run').catch((error: unknown) => {
-    throw outcome.cause === 'setup' ? error : unexplained(outcome, error)
+  const prepared = await prepareBy(options, isUnbuilt(outcome) ? 'trial' : 'run').catch((error: unknown) => {
+    throw isUnbuilt(outcome) ? error : unexplained(outcome, error)
   })
   await options.onPlanned?.(prepared.plan)
   return decide(options, await judge(prepared, outcome), outcome)
 }
+
+const isUnbuilt = ({ failure }: Outcome): boolean => failure?.code === 'SETUP_FAILED'
 
 /** The command can have changed what its plan was made from, such as its own working directory. Never a refusal: it has run. */
 function unexplained({ exitCode, signal }: Outcome, error: unknown): unknown {
@@ -143,12 +145,12 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
 /** Paths that are here and not inside, among the words of a command that has failed and in what it said: never for the reason. */
 function hiddenPaths(
   prepared: Prepared,
-  { exitCode, cause, stderr }: Outcome,
+  outcome: Outcome,
 ): { readonly invisible?: readonly InvisiblePath[]; readonly hidden?: readonly InvisiblePath[] } {
-  if (cause !== 'exit' || exitCode === 0) return {}
+  if (!endedOnItsOwn(outcome) || outcome.exitCode === 0) return {}
   const { plan, request } = prepared
   const hidden = existing(
-    absolutePathsIn(endOf(stderr)).filter(
+    absolutePathsIn(endOf(outcome.stderr)).filter(
       (path) => isHidden(path, plan) && !request.homes.some((home) => holdsCredentials(path, home)),
     ),
   )
@@ -171,5 +173,5 @@ function isHidden(path: string, plan: Plan): boolean {
   return path !== '/' && !isShown && !/^\/(proc|dev|etc)(\/|$)/.test(path)
 }
 
-const isInterpreterMissing = ({ cause, failure }: Outcome): boolean =>
-  cause === 'exec' && failure?.errno === 'ENOENT' && failure.detail.includes('interpreter')
+const isInterpreterMissing = ({ failure }: Outcome): boolean =>
+  failure?.code === 'COMMAND_NOT_EXECUTABLE' && failure.errno === 'ENOENT'

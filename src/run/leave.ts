@@ -23,9 +23,8 @@ import { type Places, placesOf } from '../plan/hash.ts'
 import { type PathFacts, pathFact } from '../plan/mounts.ts'
 import { openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
-import { endRecords } from '../report/foreseen-ends.ts'
 import { isolationLine } from '../report/isolation.ts'
-import { auditRecords, templateRecords } from '../report/result-template.ts'
+import { auditRecords, resultRecords, wordRecords } from '../report/plan-words.ts'
 import { warningLines } from '../report/text.ts'
 import { filesTellingHome, profileDirectories } from './caller.ts'
 import { type NarrowingSources, NOT_NARROWED } from './narrowing-sources.ts'
@@ -244,12 +243,12 @@ function wordsFor(
 const homeAsSaid = ({ env: { HOME } = process.env }: ExecOptions): readonly string[] =>
   HOME === undefined || HOME === '' ? [] : [HOME]
 
-/** What the client says and writes at the end of the run. */
+/** The plan's share of what the client prints and records at the end of the run. */
 function endingRecords({ plan, policy, options }: Prepared, worker: string | undefined): readonly LaunchRecord[] {
   const { form, audit, isLogged = false } = options.ending ?? {}
   return [
-    ...endRecords(plan, { origins: policy.origins, form, isAudited: audit !== undefined }),
-    ...(form === undefined ? [] : templateRecords(plan, form)),
+    ...wordRecords(plan, { origins: policy.origins, form }),
+    ...(form === undefined ? [] : resultRecords(plan, form)),
     ...(audit === undefined ? [] : auditRecords(plan, audit, worker)),
     ...(form === undefined ? warningLines(plan.warnings).map((line) => ['warning', line] as const) : []),
     ...(isLogged ? [['isolation', isolationLine(plan.backend)] as const] : []),

@@ -3,7 +3,6 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { exitStatus } from '../../src/report/exit-status.ts'
 import { runHere } from '../real/in-process.ts'
 import { programFor } from '../support/cli.ts'
 import { newDirectory } from '../support/directory.ts'
@@ -53,7 +52,7 @@ async function byShell(shell: string, words: readonly string[], cwd: string): Pr
 /** How the command line is read is this test's subject, and that is the same in this process. */
 async function bySandbox(words: readonly string[], cwd: string): Promise<End> {
   const result = await runHere(words, { cwd })
-  return { status: exitStatus(result), stdout: result.stdout }
+  return { status: result.exitStatus, stdout: result.stdout }
 }
 
 describeWith('userns', 'the words of a shell', () => {

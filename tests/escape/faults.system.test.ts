@@ -48,7 +48,7 @@ describeWith(['gcc', 'userns'], 'on a kernel without a call', () => {
       launch: { ...launch, file, argv: [filter, launch.file, ...launch.argv] },
       stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
     })
-    if (outcome.cause === 'setup') {
+    if (outcome.reason === 'setup') {
       expect(outcome.failure).toMatchObject({ errno: 'ENOSYS' })
       expect(outcome.failure?.step).not.toBe('')
     } else expectWalls(Buffer.from(outcome.stdout.head).toString())

@@ -51,7 +51,7 @@ describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
     const site = await makeTestSite()
     const runsDirectory = join(site.base, 'llm-do/runs')
     const planned = await planOnce({ site, engine: 'unshare', command: sh('exit 7'), runsDirectory })
-    expect((await planned.run()).outcome).toMatchObject({ cause: 'exit', exitCode: 7 })
+    expect((await planned.run()).outcome).toMatchObject({ reason: 'exit', exitCode: 7 })
     expect(readdirSync(runsDirectory)).toEqual([])
 
     const [file, filter] = await busyDirectories()
@@ -62,7 +62,7 @@ describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
     })
     const prune = () => execa(join(nativeDirectory(), 'runs'), ['prune', runsDirectory])
     onTestFinished(async () => void (await prune()))
-    expect(outcome).toMatchObject({ cause: 'exit', exitCode: 7 })
+    expect(outcome).toMatchObject({ reason: 'exit', exitCode: 7 })
     const records = readdirSync(runsDirectory)
     expect(records).toHaveLength(1)
     const group = groupOf(join(runsDirectory, ...records))
@@ -105,7 +105,7 @@ describeWith(['root', 'userns'], 'what a limit holds more for the stager', () =>
     const run = superviseNamespace({ launch, stdio: QUIET })
     await until(async () => (settingOf(runsDirectory, FILE) === '3' ? true : undefined), 'the narrower limit')
     writeFileSync(join(site.zone, 'seen'), '')
-    expect(await run).toMatchObject({ cause: 'exit', exitCode: 7 })
+    expect(await run).toMatchObject({ reason: 'exit', exitCode: 7 })
   })
 
   test('ends the run where it cannot be taken away', async () => {
@@ -113,7 +113,7 @@ describeWith(['root', 'userns'], 'what a limit holds more for the stager', () =>
     const launch = withRecord(planned.launch(), 'narrow', FILE, 'nothing')
     const failure = { step: 'launch: set limit', path: FILE, errno: 'EINVAL' }
     // The stager is reaped at the moment when the command begins; one that had begun is lost, and no failure of the setup.
-    const cause = expect.stringMatching(/^(setup|lost)$/)
-    expect(await superviseNamespace({ launch, stdio: QUIET })).toMatchObject({ cause, exitCode: null, failure })
+    const reason = expect.stringMatching(/^(setup|lost)$/)
+    expect(await superviseNamespace({ launch, stdio: QUIET })).toMatchObject({ reason, exitCode: null, failure })
   })
 })

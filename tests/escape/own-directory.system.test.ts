@@ -121,8 +121,8 @@ describeWith('userns', 'the record of a run', () => {
         const launch = { ...planned.launch(), argv: ['--id', name], canFrame: false }
         return superviseNamespace({ launch, stdio: { mode: 'capture', stdin: 'ignore', outputCap: null } })
       }
-      expect(await run(id)).toMatchObject({ cause: 'setup', failure: { step: 'launch: run id', path: id } })
-      expect(await run('good')).toMatchObject({ cause: 'exit', exitCode: 0 })
+      expect(await run(id)).toMatchObject({ reason: 'setup', failure: { step: 'launch: run id', path: id } })
+      expect(await run('good')).toMatchObject({ reason: 'exit', exitCode: 0 })
     },
   )
 })

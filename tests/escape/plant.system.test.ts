@@ -41,7 +41,7 @@ async function plant(seccomp: string, filter?: string) {
     ...(filter !== undefined && { filter }),
   })
   const { outcome, stdout } = await planned.run()
-  expect(outcome).toMatchObject({ cause: 'exit', exitCode: 0 })
+  expect(outcome).toMatchObject({ reason: 'exit', exitCode: 0 })
   const lines = stdout.trim().split('\n')
   expect(lines.length).toBeGreaterThan(8)
   const names = readdirSync(site.zone)

@@ -89,7 +89,7 @@ describeWith(['git', 'userns'], 'in a directory without a repository', () => {
   test.each(ATTEMPTS)('a command that makes $name by "$script" is stopped', async ({ name, script, ends }) => {
     const site = await makeTestSite()
     const outcome = await attempt({ site, script: `cd /zone; ${script}${ends ? '' : '; sleep 20'}` })
-    expect(outcome.cause).toBe('protected')
+    expect(outcome.reason).toBe('protected')
     const [made] = outcome.guarded?.attempts.first ?? []
     expect(made?.path).toBe(join(site.zone, name))
     expect(existsSync(join(site.zone, name))).toBe(false)
@@ -99,7 +99,7 @@ describeWith(['git', 'userns'], 'in a directory without a repository', () => {
   test.each(ATTEMPTS)('control: without the protection "$script" makes $name', async ({ name, script }) => {
     const site = await makeTestSite()
     const outcome = await attempt({ site, script: `cd /zone; ${script}`, guarded: false })
-    expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
+    expect([outcome.reason, outcome.exitCode]).toEqual(['exit', 0])
     expect(namesIn(join(site.zone, dirname(name)))).toContain(name.split('/').at(-1))
   })
 
@@ -109,7 +109,7 @@ describeWith(['git', 'userns'], 'in a directory without a repository', () => {
       site,
       script: 'cd /zone; ls -A >seen; mkdir .config .config/x; echo x >.config/y',
     })
-    expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
+    expect([outcome.reason, outcome.exitCode]).toEqual(['exit', 0])
     expect(readFileSync(join(site.zone, 'seen'), 'utf8')).toBe('notes\nseen\n')
     expect(namesIn(site.zone)).toEqual(['.config', 'notes', 'seen'])
     expect(namesIn(join(site.zone, '.config'))).toEqual(['x', 'y'])
@@ -134,7 +134,7 @@ describeWith(['git', 'userns'], 'in a directory without a repository', () => {
     await mkdir(join(site.zone, 'a/b'), { recursive: true })
     const script = 'cd /zone; git init -q a/b 2>/dev/null; chmod 0 a/b; chmod 0 a'
     const outcome = await attempt({ site, script })
-    expect(outcome.cause).toBe('protected')
+    expect(outcome.reason).toBe('protected')
     expect(statSync(join(site.zone, 'a')).mode & 0o777).toBe(0)
     await chmod(join(site.zone, 'a'), 0o755)
     await chmod(join(site.zone, 'a/b'), 0o755)
@@ -146,7 +146,7 @@ describeWith(['git', 'userns'], 'in a directory without a repository', () => {
     const again =
       '(while :; do mkdir /zone/.idea 2>/dev/null; done) & (while :; do mkdir /zone/.git 2>/dev/null; done) & sleep 20'
     const outcome = await attempt({ site, script: again })
-    expect(outcome.cause).toBe('protected')
+    expect(outcome.reason).toBe('protected')
     expect(namesIn(site.zone).filter((name) => !name.includes('.set-aside.'))).toEqual(['notes'])
   })
 })
@@ -211,7 +211,7 @@ describeWith(['git', 'userns'], 'in a repository with a submodule and a worktree
     const site = await makeTestSite()
     await makeRepository(site)
     const outcome = await attempt({ site, script: `${plant([path])}; sleep 20` })
-    expect(outcome.cause).toBe('protected')
+    expect(outcome.reason).toBe('protected')
     expect(outcome.guarded?.attempts.first[0]?.path).toBe(join(site.zone, path))
     expect(existsSync(join(site.zone, path))).toBe(false)
   })
@@ -252,7 +252,7 @@ describeWith(['git', 'userns'], 'in a repository with a submodule and a worktree
       },
     })
     const { outcome } = await planned.run()
-    expect([outcome.cause, outcome.exitCode]).toEqual(['exit', 0])
+    expect([outcome.reason, outcome.exitCode]).toEqual(['exit', 0])
   })
 })
 

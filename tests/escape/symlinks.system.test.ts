@@ -33,7 +33,7 @@ describeWith('userns', 'a zone', () => {
     expect((await planned.run()).stdout).toBe('host\n')
     await exchange(site, put)
     const { outcome, stdout } = await planned.run()
-    expect({ stdout, outcome }).toMatchObject({ stdout: '', outcome: { cause: 'setup', failure: { errno } } })
+    expect({ stdout, outcome }).toMatchObject({ stdout: '', outcome: { reason: 'setup', failure: { errno } } })
   })
 
   testWith('bwrap', 'control: without the chain the link is followed', async () => {

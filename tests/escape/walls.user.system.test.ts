@@ -55,7 +55,7 @@ describeWith('userns', 'the tree', () => {
     )
     const stdio = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
     expect(await superviseNamespace({ launch: asRoot, stdio })).toMatchObject({
-      cause: 'setup',
+      reason: 'setup',
       failure: { step: 'engine: identity' },
     })
   })

@@ -1,6 +1,6 @@
 /* The launch file, and the answer that a cached one holds: the client, launch, the stager and init read it. */
 #include "lib/launch-file.h"
-#include "client/result-template.h"
+#include "client/result.h"
 #include "fuzz.h"
 
 #include <fcntl.h>
@@ -30,20 +30,22 @@ static void check_records(const struct launchfile *file) {
 
 static void fill_in_answer(const struct launchfile *file) {
   static char word[] = "true", *words[] = {word, NULL};
-  static const char status[] = "{\"cause\":\"exit\",\"waitStatus\":256,\"begunNs\":1,\"startedNs\":2,\"endedNs\":3}";
+  static const char status[] = "{\"reason\":\"exit\",\"code\":\"\",\"exitCode\":1,\"signal\":0,\"exitStatus\":1,\"begunNs\":1,\"startedNs\":2,\"endedNs\":3}";
   static int null = -1;
   struct capture capture;
+  struct entry entry;
   if (null < 0) null = open("/dev/null", O_WRONLY | O_CLOEXEC);
   if (!result_is_sound(file)) return;
   int opened = capture_open(&capture, file);
   capture_finish(&capture);
   const struct audit_line line = {.decided_by = "policy"};
-  struct result result = {.file = file, .status = status, .command = words, .capture = &capture, .line = &line};
+  struct result result = {.file = file, .status = status, .command = words, .capture = &capture};
+  if (result_read(&result) < 0) WRONG("the line of launch cannot be read");
   if (opened == 0 && capture.is_on) {
-    result_needs_no_words(&result);
-    if (!result_is_text(&result) || template_write(&result, V_RESULT, null) != 0) WRONG("an accepted answer cannot be written");
+    result_is_known(&result);
+    if (!result_is_plain(&result) || result_write(&result, null) != 0) WRONG("an accepted answer cannot be written");
   }
-  if (template_is_sound(file, V_RECORD) == 1 && template_write(&result, V_RECORD, null) != 0) WRONG("an accepted line of the audit log cannot be written");
+  if (launchfile_find(file, V_AUDIT, &entry) && result_write_record(&result, &line, null) != 0) WRONG("an accepted line of the audit log cannot be written");
   for (int i = 0; i < CAPTURE_POLLS; i++) free(capture.stream[i].bytes);
 }
 

@@ -4,7 +4,7 @@
  * Prints the answer and exits with 0, or prints what it would hand to node and exits with 3: the line about the streams, then what
  * was kept of them.
  */
-#include "client/foreseen-end.h"
+#include "client/result.h"
 
 #include <err.h>
 #include <fcntl.h>
@@ -77,7 +77,6 @@ int main(int argc, char **argv) {
   if (!result_is_sound(&file) || capture_open(&capture, &file) < 0) errx(2, "no answer");
   read_while(&capture, print(&capture, argv + 3));
   struct result result = {.file = &file, .status = status, .command = argv + 5, .capture = &capture};
-  struct foreseen_end end;
-  int is_told = end_is_known(&result, &end) && result_is_text(&result) && !result_tells_of_refusal(&result);
-  _exit(is_told ? template_write(&result, V_RESULT, 1) : hand_over(&capture)); /* what is kept is never given back, as in the client */
+  int is_known = result_read(&result) == 0 && result_is_known(&result) && result_is_plain(&result) && !result_tells_of_refusal(&result);
+  _exit(is_known ? result_write(&result, 1) : hand_over(&capture)); /* what is kept is never given back, as in the client */
 }

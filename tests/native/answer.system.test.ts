@@ -7,11 +7,10 @@ import { beforeAll, expect, test } from 'vitest'
 import { HeadTail } from '../../src/backends/capture.ts'
 import { outcomeOfStatus } from '../../src/backends/launch-status.ts'
 import { type LaunchRecord, writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
-import type { LaunchStatus } from '../../src/contract.ts'
+import type { LaunchStatus, Reason } from '../../src/contract.ts'
 import { classify } from '../../src/report/classify.ts'
-import { endRecords } from '../../src/report/foreseen-ends.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../../src/report/json.ts'
-import { templateRecords } from '../../src/report/result-template.ts'
+import { resultRecords, wordRecords } from '../../src/report/plan-words.ts'
 import { plan } from '../report/fixtures.ts'
 import { newDirectory } from '../support/directory.ts'
 import { driver } from '../support/driver.ts'
@@ -28,10 +27,20 @@ async function makePlace(): Promise<() => Promise<void>> {
 }
 
 const STATUS: LaunchStatus = {
-  ...{ cause: 'exit', waitStatus: 0, cancelledBy: 0, errno: 0, step: '', path: '', detail: '' },
+  ...{ reason: 'exit', code: '', exitCode: 0, signal: 0, exitStatus: 0 },
+  ...{ cancelledBy: 0, errno: 0, step: '', path: '', detail: '' },
   ...{ begunNs: 1_000_000_000, startedNs: 1_013_016_499, endedNs: 1_025_516_500, cpuUs: 1_302, peakMemory: 1_617_920 },
   ...{ peakPids: 2, readBytes: -1, writeBytes: -1, oomKills: 0, pidsRefused: -1, throttledUs: -1, killed: 0 },
 }
+
+const exited = (code: number): Partial<LaunchStatus> => ({ exitCode: code, exitStatus: code })
+const killedBy = (signal: number, reason: Reason = 'signal', exitStatus = 128 + signal): Partial<LaunchStatus> => ({
+  ...{ reason, exitCode: -1, signal, exitStatus },
+})
+const notExecuted = (errno: number, code = 'COMMAND_NOT_FOUND', exitStatus = 127): Partial<LaunchStatus> => ({
+  ...{ reason: 'setup', code, exitCode: -1, exitStatus, errno, step: 'execve', startedNs: 0 },
+})
+const SIGKILL = 9
 
 interface Case {
   readonly form?: JsonForm
@@ -67,13 +76,13 @@ async function byClient(
   { program = driver('native/answer'), around = [] as readonly string[] } = {},
 ) {
   const planned = planWith(cap)
-  const ends = endRecords(planned, { origins: {}, form, isAudited: false })
-  const records: readonly LaunchRecord[] = [...ends, ...templateRecords(planned, form), ['rlimit', 6, most, most]]
+  const words = wordRecords(planned, { origins: {}, form })
+  const records: readonly LaunchRecord[] = [...words, ...resultRecords(planned, form), ['rlimit', 6, most, most]]
   const files = ['file', 'status', 'out', 'err'].map((name) => join(place.directory, name))
   const contents = [writeLaunchFile(records), `${JSON.stringify({ ...STATUS, ...status })}\n`, stdout, stderr]
   await Promise.all(files.map((file, at) => writeFile(file, contents[at] ?? '')))
-  const [file = '', ...words] = [...around, program, ...files, ...command]
-  const { stdout: printed, exitCode } = await execa(file, words, {
+  const [file = '', ...argv] = [...around, program, ...files, ...command]
+  const { stdout: printed, exitCode } = await execa(file, argv, {
     encoding: 'buffer',
     reject: false,
     stripFinalNewline: false,
@@ -87,15 +96,15 @@ const ODD_TEXT = 'é ü \u2028\u2029\u2027\u202a \ufeff \u0085 \ud7ff\ue000\ufff
 
 const TOLD: readonly (readonly [string, Case])[] = [
   ['nothing on either stream', {}],
-  ['a failure', { status: { waitStatus: 7 << 8 } }],
-  ['a failure of fewer processes than it may have', { status: { waitStatus: 256, peakPids: 32, killed: 30 } }],
+  ['a failure', { status: exited(7) }],
+  ['a failure of fewer processes than it may have', { status: { ...exited(1), peakPids: 32, killed: 30 } }],
   ['success with all the processes it may have', { status: { peakPids: 33, killed: 31 } }],
   ['every byte below 128', { stdout: ALL_BYTES_BELOW_80, stderr: ALL_BYTES_BELOW_80 }],
   ['text at the borders of UTF-8', { stdout: ODD_TEXT, stderr: `${ODD_TEXT}${ODD_TEXT}` }],
   ['words of all kinds', { command: ['sh', '', '"\\', '\n\u0001', ODD_TEXT] }],
   ['a hidden path among the words of a command that succeeds', { command: ['ls', '/root'] }],
-  ['a failure that names a path which is nowhere', { status: { waitStatus: 256 }, command: ['ls', '/x'] }],
-  ['a failure that names a path of /etc', { status: { waitStatus: 256 }, command: ['cat', '/etc/shadow'] }],
+  ['a failure that names a path which is nowhere', { status: exited(1), command: ['ls', '/x'] }],
+  ['a failure that names a path of /etc', { status: exited(1), command: ['cat', '/etc/shadow'] }],
   ['a mebibyte, which is the cap', { stdout: 'ab\n"'.repeat(MIB / 4), stderr: 'é'.repeat(MIB / 2) }],
   ['a few bytes where few are kept', { stdout: 'abc', cap: 3 }],
   ['one byte where one is kept', { stdout: 'a', cap: 1 }],
@@ -109,29 +118,42 @@ const TOLD: readonly (readonly [string, Case])[] = [
   ['large usage', { status: { cpuUs: 86_400_000_001, peakMemory: 4 * 1024 ** 4, peakPids: 4_194_304 } }],
 ]
 
-/** Of one kind, so each in one form. */
 const ENDS: readonly (readonly [string, Case])[] = [
-  ...[1, 2, 6, 9, 11, 13, 15].map(
-    (waitStatus) => [`signal ${waitStatus}`, { status: { waitStatus }, stdout: 'so far' }] as const,
+  ...[1, 2, 6, 9, 11, 13, 15, 29, 34].map(
+    (signal) => [`signal ${signal}`, { status: killedBy(signal), stdout: 'so far' }] as const,
   ),
-  ...[-1, 9, 15].flatMap((waitStatus) =>
-    [0, 1, 2, 37].map(
-      (killed) =>
+  ['a signal that left processes', { status: { ...killedBy(11), killed: 1 } }],
+  ...[0, 1, 2, 37].flatMap((killed) =>
+    [killedBy(SIGKILL, 'timeout', 124), { reason: 'timeout', exitCode: 3, exitStatus: 124 } as const].map(
+      (status) =>
         [
-          `a deadline with wait status ${waitStatus} and ${killed} killed`,
-          { status: { cause: 'deadline', waitStatus, killed }, stdout: 'so far', most: 99 },
+          `a timeout of exit code ${status.exitCode} with ${killed} killed`,
+          { status: { ...status, killed }, stdout: 'so far', most: 99 },
         ] as const,
     ),
   ),
-  ...[constants.errno.ENOENT, constants.errno.EACCES, constants.errno.ELOOP].map(
-    (errno) =>
-      [
-        `errno ${errno} of a program that is not there`,
-        {
-          status: { cause: 'exec', waitStatus: -1, errno, step: 'init: exec', startedNs: 0 },
-          command: ['a "b\\c\' d', '\n'],
-        },
-      ] as const,
+  ['a timeout before it began', { status: { ...killedBy(0, 'timeout', 124), startedNs: 0 } }],
+  ['a limit of processor time', { status: killedBy(SIGKILL, 'cpu-time', 137) }],
+  ['the memory limit', { status: { ...killedBy(SIGKILL, 'memory', 137), oomKills: 3 } }],
+  ['the memory limit, by the watchdog', { status: { ...killedBy(SIGKILL, 'memory', 137), oomKills: -1, killed: 2 } }],
+  ['the process limit', { status: { ...exited(2), reason: 'pids', pidsRefused: 7 } }],
+  ['the system call filter', { status: killedBy(31, 'seccomp') }],
+  ['a request to stop', { status: { ...killedBy(15, 'cancelled', 130), cancelledBy: 2 } }],
+  ['a caller that is gone', { status: killedBy(SIGKILL, 'cancelled', 130) }],
+  ...(
+    [
+      [constants.errno.ENOENT, 'COMMAND_NOT_FOUND', 127],
+      [constants.errno.EACCES, 'COMMAND_NOT_EXECUTABLE', 126],
+      [constants.errno.ELOOP, 'COMMAND_NOT_EXECUTABLE', 126],
+    ] as const
+  ).flatMap(([errno, code, exitStatus]) =>
+    [['a "b\\c\' d', '\n'], ['ü'], ['']].map(
+      (command) =>
+        [
+          `errno ${errno} of the program ${JSON.stringify(command)}`,
+          { status: notExecuted(errno, code, exitStatus), command },
+        ] as const,
+    ),
   ),
   ...[0, 499, 500, 999, 1_000, 499_500, 500_000, 1_499_999, 12_500_000, 60_000_000_499, 8e13].map(
     (ns) => [`a run of ${ns} ns`, { status: { endedNs: STATUS.startedNs + ns, cpuUs: ns } }] as const,
@@ -151,9 +173,8 @@ describeWith('gcc', 'the answer of the client', () => {
     for (const form of JSON_FORMS) await expectSame(run, form)
   })
 
-  test('is what node would print of each end', async () => {
-    for (const [index, [, run]] of ENDS.entries())
-      await expectSame(run, JSON_FORMS[index % JSON_FORMS.length] as JsonForm)
+  test.each(JSON_FORMS)('is what node would print of each end: %s', async (form) => {
+    for (const [, run] of ENDS) await expectSame(run, form)
   })
 
   test.each<readonly [string, Case]>([
@@ -170,26 +191,20 @@ describeWith('gcc', 'the answer of the client', () => {
     ['many times the cap', { stdout: Buffer.from('0123456789'.repeat(1000)), stderr: 'abcdef', cap: 7 }],
     ['a byte where none is kept', { stdout: 'a', cap: 0 }],
     ['two bytes where one is kept', { stdout: 'ab', cap: 1 }],
-    ['SIGSYS, which may be the filter', { status: { waitStatus: 31 }, stdout: 'so far' }],
-    ['a signal that is not foreseen', { status: { waitStatus: 34 } }],
-    ['a signal that left processes', { status: { waitStatus: 11, killed: 1 } }],
-    ['a signal, and a path that is hidden', { status: { waitStatus: 11 }, command: ['ls', '/root'] }],
-    ['a signal, and words of a refusal', { status: { waitStatus: 11 }, stderr: 'x: Operation not permitted\n' }],
-    ['a deadline after which it exited', { status: { cause: 'deadline', waitStatus: 3 << 8 } }],
-    ['a deadline before it began', { status: { cause: 'deadline', waitStatus: -1, startedNs: 0 } }],
-    ['a limit of processor time', { status: { cause: 'cpu-time', waitStatus: 9 } }],
-    [
-      'a program that is not there and has printed',
-      { status: { cause: 'exec', waitStatus: -1, errno: 2 }, stderr: 'x' },
-    ],
-    ['a program whose name is no ASCII', { status: { cause: 'exec', waitStatus: -1, errno: 2 }, command: ['ü'] }],
-    ['a missing interpreter', { status: { cause: 'exec', waitStatus: -1, errno: 2, step: 'interpreter' } }],
-    ['the report of a lost run', { status: { cause: 'lost', waitStatus: -1 } }],
-    ['a kill for memory', { status: { oomKills: 1 } }],
-    ['a process that was refused', { status: { pidsRefused: 1 } }],
-    ['a failure after which as many processes were killed as it may have', { status: { waitStatus: 256, killed: 31 } }],
-    ['a failure of as many processes as it may have', { status: { waitStatus: 256, peakPids: 33 } }],
-    ['a failure that names a path which is hidden', { status: { waitStatus: 256 }, command: ['ls', '/root'] }],
+    ['a signal, and a path that is hidden', { status: killedBy(11), command: ['ls', '/root'] }],
+    ['a signal, and words of a refusal', { status: killedBy(11), stderr: 'x: Operation not permitted\n' }],
+    ['an errno without words', { status: notExecuted(constants.errno.EIO, 'COMMAND_NOT_EXECUTABLE', 126) }],
+    ['a missing interpreter', { status: { ...notExecuted(2, 'COMMAND_NOT_EXECUTABLE', 126), step: 'interpreter' } }],
+    ['what the engine has printed', { status: { ...notExecuted(2), detail: 'bwrap: ...' } }],
+    ['the report of a lost run', { status: { reason: 'lost', code: 'BACKEND_FAILED', exitCode: -1 } }],
+    ['a sandbox that failed', { status: { ...notExecuted(2), code: 'SETUP_FAILED', step: 'launch: fork' } }],
+    ['the limit of the disk', { status: killedBy(SIGKILL, 'disk', 137) }],
+    ['a protected name', { status: { reason: 'protected', exitStatus: 126 } }],
+    ['a success in spite of a kill for memory', { status: { oomKills: 1 } }],
+    ['a success in spite of a refused process', { status: { pidsRefused: 1 } }],
+    ['a failure after which as many processes were killed as it may have', { status: { ...exited(1), killed: 31 } }],
+    ['a failure of as many processes as it may have', { status: { ...exited(1), peakPids: 33 } }],
+    ['a failure that names a path which is hidden', { status: exited(1), command: ['ls', '/root'] }],
   ])('is left to node after %s, with what was kept', async (_, run) => {
     const { exitCode, printed } = await byClient(run)
     const { captured } = byNode(run)

@@ -6,7 +6,6 @@ import { commandOf, readCommandLine } from '../../src/cli/exec-arguments.ts'
 import { SandboxError } from '../../src/error.ts'
 import { flagLayer } from '../../src/policy/option-layer.ts'
 import { refusal } from '../../src/report/classify.ts'
-import { exitStatus } from '../../src/report/exit-status.ts'
 import type { Result } from '../../src/report/result.ts'
 import { resultLines } from '../../src/report/text.ts'
 import { exec } from '../../src/run/exec.ts'
@@ -54,5 +53,5 @@ export async function runHere(words: readonly string[], options: InProcess = {})
 export async function textHere(words: readonly string[], options: InProcess = {}): Promise<TextRun> {
   const result = await runHere(words, options)
   const lines = resultLines(result).map((line) => `${line}\n`)
-  return { status: exitStatus(result), out: result.stdout, err: [result.stderr, ...lines].join('') }
+  return { status: result.exitStatus, out: result.stdout, err: [result.stderr, ...lines].join('') }
 }

@@ -114,7 +114,7 @@ describeWith('userns', 'a run whose sandbox was killed from outside after its co
     // Its cgroup is left to the janitor.
     onTestFinished(async () => void (await execa(join(nativeDirectory(), 'runs'), ['prune', runsDirectory])))
     const { failure, ...outcome } = outcomeOfLaunch(await end)
-    expect(outcome).toMatchObject({ cause: 'lost', exitCode: null })
+    expect(outcome).toMatchObject({ reason: 'lost', exitCode: null })
     expect(failure && explainLost(failure).message).toContain('new files at protected names are renamed')
   })
 })
@@ -143,7 +143,7 @@ describeWith('userns', 'a run whose sandbox was killed from outside before its c
     )
     process.kill(init, 'SIGKILL')
     const outcome = outcomeOfLaunch(await end)
-    expect(outcome).toMatchObject({ cause: 'setup', exitCode: null, durationMs: 0 })
+    expect(outcome).toMatchObject({ reason: 'setup', exitCode: null, durationMs: 0 })
     expect(existsSync(join(site.zone, 'count'))).toBe(false)
   })
 })

@@ -3,9 +3,8 @@ import type { Outcome, SetupFailure } from '../../src/backends/outcome.ts'
 import { SandboxError } from '../../src/error.ts'
 import type { PlannedZone } from '../../src/plan/plan.ts'
 import { classify, refusal } from '../../src/report/classify.ts'
-import { exitStatus } from '../../src/report/exit-status.ts'
 import type { InvisiblePath } from '../../src/report/hints.ts'
-import { capture, outcome, plan } from './fixtures.ts'
+import { capture, outcome, plan, UNBUILT } from './fixtures.ts'
 
 const origins = {
   'resources.timeout': [
@@ -18,45 +17,15 @@ function resultOf(more: Partial<Outcome>) {
   return classify(plan(), outcome(more), ['x'], { origins })
 }
 
-describe('the reason comes from events', () => {
-  const noExit = { exitCode: null }
-  const events = { oomKill: 0, pidsMax: 0, throttledMs: 0 }
-  const oom = { ...events, oomKill: 1 }
-  const rows: readonly [string, Partial<Outcome>, string, number][] = [
-    ['exit code 0 is an exit', {}, 'exit', 0],
-    ['any other exit code is an exit', { exitCode: 3 }, 'exit', 3],
-    ['exit code 137 is an exit', { exitCode: 137 }, 'exit', 137],
-    ['SIGKILL from outside is a signal', { ...noExit, signal: 'SIGKILL' }, 'signal', 137],
-    ['SIGSEGV is a signal', { ...noExit, signal: 'SIGSEGV' }, 'signal', 139],
-    ['a real-time signal has its number', { ...noExit, signal: 'SIGRTMIN+3' }, 'signal', 165],
-    ['the deadline is a timeout', { cause: 'deadline', ...noExit, signal: 'SIGTERM' }, 'timeout', 124],
-    ['a command that exits 0 at the deadline was still stopped', { cause: 'deadline' }, 'timeout', 124],
-    ['the cpu-time limit is cpu-time', { cause: 'cpu-time', ...noExit, signal: 'SIGKILL' }, 'cpu-time', 137],
-    ['the watchdog is memory', { cause: 'memory', ...noExit, signal: 'SIGKILL' }, 'memory', 137],
-    ['SIGKILL with an OOM kill in the cgroup is memory', { ...noExit, signal: 'SIGKILL', events: oom }, 'memory', 137],
-    ['exit code 137 with an OOM kill of a child is still an exit', { exitCode: 137, events: oom }, 'exit', 137],
-    ['a failure with a refused fork is pids', { exitCode: 2, events: { ...events, pidsMax: 9 } }, 'pids', 2],
-    ['a success with a refused fork is an exit', { events: { ...events, pidsMax: 9 } }, 'exit', 0],
-    ['SIGSYS under a filter is seccomp', { ...noExit, signal: 'SIGSYS' }, 'seccomp', 159],
-    ['a limit of the disk that was passed at an end of its own is no success', { cause: 'disk' }, 'disk', 137],
-    ['a limit whose signal the command caught is no success', { cause: 'cpu-time' }, 'cpu-time', 137],
-    ['a command whose end nothing reported is lost', { cause: 'lost', ...noExit }, 'lost', 137],
-    ['a request to stop is cancelled', { cause: 'cancelled', ...noExit, signal: 'SIGTERM' }, 'cancelled', 130],
-  ]
-  test.each(rows)('%s', (_, more, reason, status) => {
-    const result = resultOf(more)
-    expect([result.reason, exitStatus(result)]).toEqual([reason, status])
-    expect(result.ok).toBe(reason === 'exit' && status === 0)
-  })
-
-  test('SIGSYS without a filter is a signal like any other', () => {
-    const open = plan({ seccomp: { profile: 'off', arch: 'x64', filter: '' } })
-    expect(classify(open, outcome({ exitCode: null, signal: 'SIGSYS' }), ['x']).reason).toBe('signal')
+describe('a result', () => {
+  test('is a success only for exit code 0 without a limit, a signal or a filter', () => {
+    const ends: readonly Partial<Outcome>[] = [{}, { exitCode: 3 }, { reason: 'timeout' }, { reason: 'disk' }]
+    expect(ends.map((end) => resultOf(end).ok)).toEqual([true, false, false, false])
   })
 
   test('exit code 137 and kill -9 have one exit status and two results', () => {
     const [exited, killed] = [resultOf({ exitCode: 137 }), resultOf({ exitCode: null, signal: 'SIGKILL' })]
-    expect(exitStatus(exited)).toBe(exitStatus(killed))
+    expect(exited.exitStatus).toBe(killed.exitStatus)
     expect([exited.exitCode, exited.signal, killed.exitCode, killed.signal]).toEqual([137, null, null, 'SIGKILL'])
   })
 
@@ -67,7 +36,13 @@ describe('the reason comes from events', () => {
 })
 
 describe('a command that cannot be executed says why', () => {
-  const failed = (errno: string, detail = ''): SetupFailure => ({ step: 'init: execve', path: 'prog', errno, detail })
+  const failed = (errno: string, detail = ''): SetupFailure => ({
+    code: errno === 'ENOENT' && detail === '' ? 'COMMAND_NOT_FOUND' : 'COMMAND_NOT_EXECUTABLE',
+    step: 'init: execve',
+    path: 'prog',
+    errno,
+    detail,
+  })
   const ODD = 'COMMAND_NOT_EXECUTABLE'
   const rows: readonly [string, SetupFailure, number, string, RegExp][] = [
     ['a missing command', failed('ENOENT'), 127, 'COMMAND_NOT_FOUND', /^prog: not found in the sandbox$/],
@@ -78,16 +53,16 @@ describe('a command that cannot be executed says why', () => {
     ['anything else', failed('EIO'), 126, ODD, /EIO/],
   ]
   test.each(rows)('%s', (_, failure, status, code, message) => {
-    const result = classify(plan(), outcome({ cause: 'exec', exitCode: null, failure }), ['prog'])
+    const result = classify(plan(), outcome({ reason: 'setup', exitCode: null, failure }), ['prog'])
     expect(result).toMatchObject({ reason: 'setup', exitCode: null, error: { code } })
-    expect(exitStatus(result)).toBe(status)
+    expect(result.exitStatus).toBe(status)
     expect(result.error?.message).toMatch(message)
     expect(result.hints[0]).toBe(result.error?.hint)
   })
 
   test('an empty word is a command that is not found', () => {
-    const result = classify(plan(), outcome({ cause: 'exec', exitCode: null, failure: failed('EACCES') }), [''])
-    expect([exitStatus(result), result.error?.message]).toEqual([127, "'': not found in the sandbox"])
+    const result = classify(plan(), outcome({ reason: 'setup', exitCode: null, failure: failed('ENOENT') }), [''])
+    expect([result.exitStatus, result.error?.message]).toEqual([127, "'': not found in the sandbox"])
   })
 
   test('which a command that merely exits with 127 does not', () => {
@@ -97,9 +72,9 @@ describe('a command that cannot be executed says why', () => {
 })
 
 test('a sandbox that could not be built is exit status 125 with step, object and errno', () => {
-  const failure = { step: 'stager: open_tree', path: '/srv/x', errno: 'EPERM', detail: 'no' }
-  const result = classify(plan(), outcome({ cause: 'setup', exitCode: null, failure }), ['x'])
-  expect([result.reason, exitStatus(result), result.error?.code]).toEqual(['setup', 125, 'SETUP_FAILED'])
+  const failure = { ...UNBUILT, step: 'stager: open_tree', path: '/srv/x', errno: 'EPERM', detail: 'no' }
+  const result = classify(plan(), outcome({ reason: 'setup', exitCode: null, failure }), ['x'])
+  expect([result.reason, result.exitStatus, result.error?.code]).toEqual(['setup', 125, 'SETUP_FAILED'])
   for (const word of ['stager: open_tree', '/srv/x', 'EPERM']) expect(result.error?.message).toContain(word)
 })
 
@@ -124,29 +99,29 @@ test.each<[string, Partial<SetupFailure>, string, string]>([
   ],
 ])('%s is told with the host path, why, and what to do', (_, failure, message, hint) => {
   const zones = [{ source: "/srv/it's", target: '/workspace' } as PlannedZone]
-  const broken = { step: '', path: '', errno: '', detail: '', ...failure }
-  const { error } = classify(plan({ zones }), outcome({ cause: 'setup', exitCode: null, failure: broken }), ['x'])
+  const broken = { ...UNBUILT, ...failure }
+  const { error } = classify(plan({ zones }), outcome({ reason: 'setup', exitCode: null, failure: broken }), ['x'])
   expect(error?.code).toBe('SETUP_FAILED')
   expect(error?.message).toContain(message)
   expect(error?.hint).toContain(hint)
 })
 
 test('a failure that is known is explained, with the fix for the engine that ran', () => {
-  const failure = { step: 'bwrap', path: '', errno: '', detail: 'bwrap: setting up uid map: Permission denied' }
+  const failure = { ...UNBUILT, step: 'bwrap', detail: 'bwrap: setting up uid map: Permission denied' }
   const program = '/opt/bwrap'
-  const result = classify(plan(), outcome({ cause: 'setup', exitCode: null, failure }), ['x'], { program })
+  const result = classify(plan(), outcome({ reason: 'setup', exitCode: null, failure }), ['x'], { program })
   expect(result.error?.message).toContain('AppArmor')
   expect(result.error?.hint).toContain(program)
 })
 
 describe('the message', () => {
   test('of a timeout names the limit, who set it, and what was killed', () => {
-    expect(resultOf({ cause: 'deadline', killed: 2 }).message).toBe(
+    expect(resultOf({ reason: 'timeout', killed: 2 }).message).toBe(
       'stopped after 30s (resources.timeout, profiles/ci.yaml); 2 processes killed',
     )
   })
   test('of a memory kill names the size', () => {
-    expect(resultOf({ cause: 'memory', exitCode: null, signal: 'SIGKILL' }).message).toBe(
+    expect(resultOf({ reason: 'memory', exitCode: null, signal: 'SIGKILL' }).message).toBe(
       'killed at the memory limit of 512MiB (resources.memory)',
     )
   })
@@ -172,15 +147,15 @@ test('a warning tells of processes that were killed at the memory limit while th
   const events = { oomKill: 2, pidsMax: 0, throttledMs: 0 }
   const warnings = ['2 processes killed at the memory limit, the command went on']
   expect(resultOf({ events })).toMatchObject({ ok: true, reason: 'exit', warnings })
-  expect(resultOf({ events, cause: 'memory', exitCode: null })).toMatchObject({ reason: 'memory', warnings: [] })
+  expect(resultOf({ events, reason: 'memory', exitCode: null })).toMatchObject({ reason: 'memory', warnings: [] })
 })
 
 describe('hints', () => {
   const FORKS = { oomKill: 0, pidsMax: 1, throttledMs: 0 }
   const rows: readonly [string, Partial<Outcome>, string][] = [
-    ['a timeout', { cause: 'deadline' }, 'raise --timeout or resources.timeout, for example --timeout 1m'],
-    ['a memory kill', { cause: 'memory' }, 'raise --memory or resources.memory, for example --memory 1g'],
-    ['the cpu-time limit', { cause: 'cpu-time' }, 'raise --cpu-time or resources.cpuTime, for example --cpu-time 4s'],
+    ['a timeout', { reason: 'timeout' }, 'raise --timeout or resources.timeout, for example --timeout 1m'],
+    ['a memory kill', { reason: 'memory' }, 'raise --memory or resources.memory, for example --memory 1g'],
+    ['the cpu-time limit', { reason: 'cpu-time' }, 'raise --cpu-time or resources.cpuTime, for example --cpu-time 4s'],
     ['refused forks', { exitCode: 1, events: FORKS }, 'raise --pids or resources.pids, for example --pids 64'],
   ]
   test.each(rows)('after %s name the flag to raise', (_, more, hint) => {
@@ -195,7 +170,7 @@ describe('hints', () => {
     ['the watchdog saw as many in addition to the two of the sandbox', { exitCode: 1, usage: peak(18) }, true],
     ['the watchdog saw one less', { exitCode: 1, usage: peak(17) }, false],
     ['a signal ended it in a full house', { exitCode: null, signal: 'SIGABRT', killed: 15 }, true],
-    ['it was killed with all the rest', { cause: 'deadline', exitCode: null, killed: 16 }, true],
+    ['it was killed with all the rest', { reason: 'timeout', exitCode: null, killed: 16 }, true],
     ['it succeeded', { killed: 40, usage: peak(60) }, false],
   ]
   test.each(crowds)('where nothing counts refused processes: %s', (_, more, expected) => {
@@ -238,7 +213,7 @@ describe('denials', () => {
   const killed = { exitCode: null, signal: 'SIGSYS' }
   const attempts = { count: 1, first: [{ path: '/srv/.git', aside: '.git.set-aside', gone: false }] }
   const guarded = {
-    cause: 'protected',
+    reason: 'protected',
     guarded: { attempts, setId: { count: 0, first: [] }, configLocked: false },
   } as const
   const rows: readonly [string, Partial<Outcome>, object][] = [
@@ -294,11 +269,11 @@ describe('a refusal is a result too', () => {
   test('with every problem in the message', () => {
     const error = new SandboxError('POLICY_INVALID', 'a.yaml: 2 problems', { problems: ['one', 'two'], hint: 'fix it' })
     const result = refusal(error, ['x'], 'ci')
-    expect([result.reason, result.backend, exitStatus(result)]).toEqual(['setup', null, 125])
+    expect([result.reason, result.backend, result.exitStatus]).toEqual(['setup', null, 125])
     expect(result.error).toEqual({ code: 'POLICY_INVALID', message: 'a.yaml: 2 problems\none\ntwo', hint: 'fix it' })
   })
   test('and denied with status 126 when a rule blocked the command', () => {
     const result = refusal(new SandboxError('COMMAND_BLOCKED', 'no'), ['x'], 'ci')
-    expect([result.reason, exitStatus(result)]).toEqual(['denied', 126])
+    expect([result.reason, result.exitStatus]).toEqual(['denied', 126])
   })
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { classify } from '../../src/report/classify.ts'
 import type { Reason } from '../../src/report/result.ts'
-import { outcome, plan } from './fixtures.ts'
+import { outcome, plan, UNBUILT } from './fixtures.ts'
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/result.md'), 'utf8')
 
@@ -14,8 +14,8 @@ const REASONS: Readonly<Record<Reason, true>> = {
 }
 
 test('docs/result.md explains every reason and every field', () => {
-  const failure = { step: 'x', path: '', errno: '', detail: '' }
-  const fields = Object.keys(classify(plan(), outcome({ cause: 'setup', exitCode: null, failure }), ['x']))
+  const failure = { ...UNBUILT, step: 'x' }
+  const fields = Object.keys(classify(plan(), outcome({ reason: 'setup', exitCode: null, failure }), ['x']))
   expect(Object.keys(REASONS).filter((reason) => !page.includes(`| \`${reason}\` |`))).toEqual([])
   expect(fields.filter((field) => !new RegExp(`^\\|.*\`${field}\`|^\`${field}\` `, 'm').test(page))).toEqual([])
 })

@@ -1,6 +1,7 @@
 /** A small plan and outcome to start from; every test says only what differs. */
 
-import type { Capture, Outcome } from '../../src/backends/outcome.ts'
+import { ownReason, withExitStatus } from '../../src/backends/ending.ts'
+import type { Capture, Outcome, SetupFailure } from '../../src/backends/outcome.ts'
 import type { Plan } from '../../src/plan/plan.ts'
 import { planFor } from '../backends/plans.ts'
 
@@ -9,12 +10,15 @@ export function capture(text: string | Uint8Array = '', more: Partial<Capture> =
   return { head, tail: new Uint8Array(), bytes: head.length, ...more }
 }
 
+export const UNBUILT: SetupFailure = { code: 'SETUP_FAILED', step: '', path: '', errno: '', detail: '' }
+
 export function outcome(more: Partial<Outcome> = {}): Outcome {
-  return {
-    ...{ cause: 'exit', exitCode: 0, signal: null, stdout: capture(), stderr: capture() },
+  const whole = {
+    ...{ exitCode: 0, signal: null, stdout: capture(), stderr: capture() },
     ...{ setupMs: 5.9, durationMs: 12.5, usage: { cpuMs: 1, peakMemory: 2, peakPids: 3 }, killed: 0, warnings: [] },
     ...more,
   }
+  return withExitStatus({ ...whole, reason: more.reason ?? ownReason(whole, true) })
 }
 
 export function plan(more: Partial<Plan> = {}): Plan {

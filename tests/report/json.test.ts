@@ -5,12 +5,16 @@ import { capture, outcome, plan } from './fixtures.ts'
 
 const timedOut = classify(
   plan(),
-  outcome({ cause: 'deadline', exitCode: null, signal: 'SIGKILL', stdout: capture('part') }),
+  outcome({ reason: 'timeout', exitCode: null, signal: 'SIGKILL', stdout: capture('part') }),
   ['x'],
 )
 const notFound = classify(
   plan(),
-  outcome({ cause: 'exec', exitCode: null, failure: { step: 'init: execve', path: 'x', errno: 'ENOENT', detail: '' } }),
+  outcome({
+    reason: 'setup',
+    exitCode: null,
+    failure: { code: 'COMMAND_NOT_FOUND', step: 'init: execve', path: 'x', errno: 'ENOENT', detail: '' },
+  }),
   ['x'],
 )
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { SandboxError } from '../../src/error.ts'
 import { classify } from '../../src/report/classify.ts'
 import { errorLines, neutralise, resultLines } from '../../src/report/text.ts'
-import { outcome, plan } from './fixtures.ts'
+import { outcome, plan, UNBUILT } from './fixtures.ts'
 
 test.each([
   ['\u001b[2Jgone', '\\u{1b}[2Jgone'],
@@ -20,15 +20,15 @@ test.each([0, 1, 127])('nothing is said about a command that exits with %i', (ex
 })
 
 test('a deadline is one line and one hint', () => {
-  expect(resultLines(classify(plan(), outcome({ cause: 'deadline', killed: 1 }), ['x']))).toEqual([
+  expect(resultLines(classify(plan(), outcome({ reason: 'timeout', killed: 1 }), ['x']))).toEqual([
     'llm-do: stopped after 30s (resources.timeout); 1 process killed',
     'llm-do: hint: raise --timeout or resources.timeout, for example --timeout 1m',
   ])
 })
 
 test('a command that is missing is one error and one hint, with its name made harmless', () => {
-  const failure = { step: 'init: execve', path: 'x', errno: 'ENOENT', detail: '' }
-  const lines = resultLines(classify(plan(), outcome({ cause: 'exec', exitCode: null, failure }), ['\u001b[31mx']))
+  const failure = { ...UNBUILT, code: 'COMMAND_NOT_FOUND', step: 'init: execve', errno: 'ENOENT' } as const
+  const lines = resultLines(classify(plan(), outcome({ reason: 'setup', exitCode: null, failure }), ['\u001b[31mx']))
   expect(lines[0]).toBe('llm-do: error COMMAND_NOT_FOUND: \\u{1b}[31mx: not found in the sandbox')
   expect(lines).toHaveLength(2)
 })

@@ -6,6 +6,7 @@
  * its files can be asked: `cp` of one file gives a tar stream whose first block says what it is.
  */
 import { execa } from 'execa'
+import { EXEC_FAILURES } from '../../contract.ts'
 import type { SetupFailure } from '../outcome.ts'
 import type { DockerInputs } from './command-environment.ts'
 
@@ -26,7 +27,7 @@ export async function whyNotExecuted(lookup: Lookup): Promise<SetupFailure | und
   const found = await Promise.all(candidates(lookup).map((path) => findInContainer(lookup, path)))
   if (found.includes('executable') || found.includes('unknown')) return undefined
   const errno = found.includes('not executable') ? 'EACCES' : 'ENOENT'
-  return { step: 'exec', path: lookup.program, errno, detail: '' }
+  return { code: EXEC_FAILURES[errno].code, step: 'exec', path: lookup.program, errno, detail: '' }
 }
 
 /** Where execvp(3) looks. */

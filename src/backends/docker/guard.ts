@@ -15,6 +15,7 @@ import { createInterface } from 'node:readline'
 import { SandboxError } from '../../error.ts'
 import type { Plan, PlannedZone } from '../../plan/plan.ts'
 import { openUnlinked, runChild } from '../child-process.ts'
+import { withExitStatus } from '../ending.ts'
 import { guardedOf } from '../launch-status.ts'
 import { zoneRecords } from '../namespace/build.ts'
 import { writeLaunchFile } from '../namespace/launch-file.ts'
@@ -198,6 +199,7 @@ export async function underWatch(
 }
 
 const GUARD_ENDED: SetupFailure = {
+  code: 'BACKEND_FAILED',
   step: 'guard of protected names ended without a report',
   path: '',
   errno: '',
@@ -208,11 +210,15 @@ const GUARD_ENDED: SetupFailure = {
 export function concludeGuarded(outcome: Outcome, guarded: Guarded | 'lost' | undefined): Outcome {
   const { cancelledBy, ...ended } = outcome
   const isStopped = cancelledBy === ALARM
-  const hasRun = outcome.cause !== 'setup' && outcome.cause !== 'exec'
+  const hasRun = outcome.reason !== 'setup'
   if (guarded === 'lost' || (isStopped && !guarded?.attempts.count))
-    return hasRun ? { ...ended, cause: 'lost', exitCode: null, signal: null, failure: GUARD_ENDED } : outcome
+    return hasRun
+      ? withExitStatus({ ...ended, reason: 'lost', exitCode: null, signal: null, failure: GUARD_ENDED })
+      : outcome
   if (guarded === undefined) return outcome
-  return guarded.attempts.count > 0 ? { ...ended, cause: 'protected', guarded } : { ...outcome, guarded }
+  return guarded.attempts.count > 0
+    ? withExitStatus({ ...ended, reason: 'protected', guarded })
+    : { ...outcome, guarded }
 }
 
 interface Listening extends Watch {

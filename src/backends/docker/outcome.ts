@@ -4,8 +4,9 @@ import type { LaunchStatus } from '../../contract.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { NO_CAPTURE } from '../capture.ts'
 import type { ChildEnd } from '../child-process.ts'
+import { ownReason, REASON_OF_CAUSE, withExitStatus } from '../ending.ts'
 import { outcomeOf, parseLaunchStatus } from '../launch-status.ts'
-import type { Outcome, SetupFailure } from '../outcome.ts'
+import { endedOnItsOwn, type Outcome, type SetupFailure } from '../outcome.ts'
 import { heldByDocker, withSwap } from './build.ts'
 import type { InitReport } from './status-socket.ts'
 
@@ -83,6 +84,8 @@ export interface DockerEnd {
   readonly notExecuted?: SetupFailure
   /** The report of our init; absent in a container without it. */
   readonly initReport?: InitReport | undefined
+  /** A system call filter is on: SIGSYS is its doing. */
+  readonly isFiltered: boolean
   /** Milliseconds from the first word to the daemon until the end. */
   readonly totalMs: number
   readonly warnings: readonly string[]
@@ -94,24 +97,25 @@ export function concludeDocker(end: DockerEnd): Outcome {
   return status === undefined || end.client.cause !== 'exit' ? withoutStatus(end) : withStatus(end, status)
 }
 
-function withStatus({ report, client, totalMs, warnings }: DockerEnd, status: LaunchStatus): Outcome {
-  const outcome = outcomeOf(status, client)
+function withStatus({ report, client, isFiltered, totalMs, warnings }: DockerEnd, status: LaunchStatus): Outcome {
+  const reported = outcomeOf(status, client)
   // Some engines keep no record of it; the counter of the container's cgroup knows, where it can be read inside.
-  const oomKill = Math.max(outcome.events?.oomKill ?? 0, report.State.OOMKilled ? 1 : 0)
-  const events = oomKill === 0 ? outcome.events : { pidsMax: 0, throttledMs: 0, ...outcome.events, oomKill }
-  return {
+  const oomKill = Math.max(reported.events?.oomKill ?? 0, report.State.OOMKilled ? 1 : 0)
+  const events = oomKill === 0 ? reported.events : { pidsMax: 0, throttledMs: 0, ...reported.events, oomKill }
+  const outcome = { ...reported, ...(events !== undefined && { events }) }
+  return withExitStatus({
     ...outcome,
-    ...(oomKill > 0 && outcome.signal === 'SIGKILL' && { cause: 'memory' }),
-    ...(events !== undefined && { events }),
+    // The init knows neither the filter nor what the daemon has counted.
+    reason: endedOnItsOwn(outcome) ? ownReason(outcome, isFiltered) : outcome.reason,
     setupMs: Math.max(0, totalMs - outcome.durationMs),
     warnings,
-  }
+  })
 }
 
 /** What docker cannot say stays unsaid: its exit code 128+N may be an exit or a signal, so it is given as an exit code. */
 function withoutStatus({ report, client, notExecuted, initReport, totalMs, warnings }: DockerEnd): Outcome {
   const durationMs = hasRun(report) ? milliseconds(report) : 0
-  return {
+  return withExitStatus({
     ...endOf({ report, client, initReport, ...(notExecuted && { notExecuted }) }),
     ...(client.cancelledBy !== undefined && { cancelledBy: client.cancelledBy }),
     // Before the command there is only what the client itself printed.
@@ -123,12 +127,18 @@ function withoutStatus({ report, client, notExecuted, initReport, totalMs, warni
     ...(report.State.OOMKilled && { events: { oomKill: 1, pidsMax: 0, throttledMs: 0 } }),
     killed: 0,
     warnings,
-  }
+  })
 }
 
-type End = Pick<Outcome, 'cause' | 'exitCode' | 'signal' | 'failure'>
+type End = Pick<Outcome, 'reason' | 'exitCode' | 'signal' | 'failure'>
 
-const INIT_ENDED = { step: 'init of the container ended without a report', path: '', errno: '', detail: '' }
+const INIT_ENDED: SetupFailure = {
+  code: 'BACKEND_FAILED',
+  step: 'init of the container ended without a report',
+  path: '',
+  errno: '',
+  detail: '',
+}
 
 /** 128 + SIGKILL. */
 const KILLED = 137
@@ -140,12 +150,12 @@ function endOf({
   initReport,
 }: Pick<DockerEnd, 'report' | 'client' | 'notExecuted' | 'initReport'>): End {
   const { OOMKilled, ExitCode } = report.State
-  if (client.cause !== 'exit') return { cause: client.cause, exitCode: null, signal: 'SIGKILL' }
-  if (notExecuted !== undefined) return { cause: 'exec', exitCode: null, signal: null, failure: notExecuted }
-  if (OOMKilled && ExitCode === KILLED) return { cause: 'memory', exitCode: null, signal: 'SIGKILL' }
+  if (client.cause !== 'exit') return { reason: REASON_OF_CAUSE[client.cause], exitCode: null, signal: 'SIGKILL' }
+  if (notExecuted !== undefined) return { reason: 'setup', exitCode: null, signal: null, failure: notExecuted }
+  if (OOMKilled && ExitCode === KILLED) return { reason: 'memory', exitCode: null, signal: 'SIGKILL' }
   // Init tells every end but its own. It started the command right after it had connected.
-  if (initReport?.connected === true) return { cause: 'lost', exitCode: null, signal: null, failure: INIT_ENDED }
-  return { cause: 'exit', exitCode: ExitCode, signal: null }
+  if (initReport?.connected === true) return { reason: 'lost', exitCode: null, signal: null, failure: INIT_ENDED }
+  return { reason: 'exit', exitCode: ExitCode, signal: null }
 }
 
 function milliseconds({ State }: ContainerReport): number {

@@ -107,6 +107,7 @@ async function runContainer(input: DockerRun, container: Reporting): Promise<Out
     report,
     client,
     initReport,
+    isFiltered: plan.seccomp.filter !== '',
     totalMs,
     warnings: [...warnings, ...(silent ? [INIT_UNREACHABLE] : [])],
     ...(notExecuted && { notExecuted }),

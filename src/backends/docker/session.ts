@@ -113,6 +113,7 @@ async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
     report: asOfRun({ before: report, after, exitCode: client.exitCode, elapsedMs: client.elapsedMs }),
     client,
     initReport,
+    isFiltered: plan.seccomp.filter !== '',
     totalMs: setupMs + client.elapsedMs,
     warnings: [SHARED_CONTAINER, ...warnings, ...(initReport?.connected === false ? [INIT_UNREACHABLE] : [])],
     ...(notExecuted && { notExecuted }),

@@ -24,6 +24,7 @@ import {
 import { NO_INPUT } from '../input.ts'
 import type { NativeLaunch } from '../launch.ts'
 import { parseLaunchStatus } from '../launch-status.ts'
+import { endedOnItsOwn } from '../outcome.ts'
 import { forkedLauncher, noteForked } from './fork-server.ts'
 import { commandBlock } from './frames.ts'
 import { FramedLine, FramedRun } from './run-protocol.ts'
@@ -164,7 +165,7 @@ function stoppable(run: FramedRun, { socket }: FramedLine): Stoppable {
 const NOTHING = { cause: 'exit', stdout: NO_CAPTURE, stderr: NO_CAPTURE, status: '', isStale: false } as const
 
 /** The launcher holds limits by itself: at one of them no listener is waited for. */
-const wasStopped = (status: string): boolean => parseLaunchStatus(status)?.cause !== 'exit'
+const wasStopped = (status: string): boolean => !endedOnItsOwn(parseLaunchStatus(status) ?? { reason: 'lost' })
 
 /** Which of the command's streams are frames: none, its output, its stdin, too. A terminal has none of them. */
 type StreamMode = 'own' | 'output' | 'all'

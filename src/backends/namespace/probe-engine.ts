@@ -63,7 +63,7 @@ export async function probeEngine(probe: EngineProbe): Promise<Probe> {
     stdin: 'nothing',
   })
   const outcome = await superviseNamespace({ launch, stdio: { mode: 'capture', stdin: 'ignore', outputCap: 4096 } })
-  if (outcome.cause === 'exit' && outcome.exitCode === 0) return { ok: true }
-  const { step, errno, detail } = outcome.failure ?? { step: outcome.cause, errno: '', detail: 'it did not finish' }
+  if (outcome.reason === 'exit' && outcome.exitCode === 0) return { ok: true }
+  const { step, errno, detail } = outcome.failure ?? { step: outcome.reason, errno: '', detail: 'it did not finish' }
   return { ok: false, step, errno, message: detail === '' ? `${step}: ${errno}` : detail }
 }

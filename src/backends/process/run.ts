@@ -12,6 +12,7 @@ import { SYSTEM_PATH } from '../../os/run-program.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { RunInputs } from '../backend.ts'
 import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
+import { ownReason, REASON_OF_CAUSE, withExitStatus } from '../ending.ts'
 import type { Launch } from '../launch.ts'
 import type { Outcome, SetupFailure } from '../outcome.ts'
 import { buildProcess, type ProcessInputs, RUN_VARIABLE } from './build.ts'
@@ -46,7 +47,8 @@ export async function superviseProcess({ plan, run, stdio, signal }: ProcessRun)
         hint: 'check that the directory exists (--workdir DIR) and that util-linux is installed',
       },
     )
-  return {
+  const isOutOfProcesses = watchdog.fired() === 'pids'
+  return withExitStatus({
     ...conclude(end, { run, fired: watchdog.fired() }),
     ...(end.cancelledBy !== undefined && { cancelledBy: end.cancelledBy }),
     stdout: end.stdout,
@@ -54,27 +56,28 @@ export async function superviseProcess({ plan, run, stdio, signal }: ProcessRun)
     setupMs: 0,
     durationMs: end.elapsedMs,
     usage: { cpuMs: 0, peakMemory: watchdog.peak(), peakPids: 0 },
-    ...(watchdog.fired() === 'pids' && { events: { oomKill: 0, pidsMax: 1, throttledMs: 0 } }),
+    ...(isOutOfProcesses && { events: { oomKill: 0, pidsMax: 1, throttledMs: 0 } }),
     killed,
     warnings: [],
-  }
+  })
 }
 
-type End = Pick<Outcome, 'cause' | 'exitCode' | 'signal' | 'failure'>
+type End = Pick<Outcome, 'reason' | 'exitCode' | 'signal' | 'failure'>
 
 function conclude(end: ChildEnd, { run, fired }: { run: RunInputs; fired: Fired }): End {
-  if (fired !== undefined) return { cause: fired === 'memory' ? 'memory' : 'exit', exitCode: null, signal: 'SIGKILL' }
-  if (end.cause !== 'exit') return { cause: end.cause, exitCode: null, signal: end.signal }
+  if (fired !== undefined) return { reason: fired, exitCode: null, signal: 'SIGKILL' }
+  if (end.cause !== 'exit') return { reason: REASON_OF_CAUSE[end.cause], exitCode: null, signal: end.signal }
   const failure = notExecuted(end, run)
-  if (failure !== undefined) return { cause: 'exec', exitCode: null, signal: null, failure }
-  return { cause: end.signal === 'SIGXCPU' ? 'cpu-time' : 'exit', exitCode: end.exitCode, signal: end.signal }
+  if (failure !== undefined) return { reason: 'setup', exitCode: null, signal: null, failure }
+  const reason = end.signal === 'SIGXCPU' ? 'cpu-time' : ownReason(end, false)
+  return { reason, exitCode: end.exitCode, signal: end.signal }
 }
 
 /** 126 and 127 may be the shell's word for a program that it could not become, or the command's own. */
 function notExecuted({ exitCode }: ChildEnd, { command, commandEnv }: RunInputs): SetupFailure | undefined {
   const program = command[0] ?? ''
   if (exitCode === 127 && !isThere(program, commandEnv))
-    return { step: 'exec', path: program, errno: 'ENOENT', detail: '' }
+    return { code: 'COMMAND_NOT_FOUND', step: 'exec', path: program, errno: 'ENOENT', detail: '' }
   return undefined
 }
 

@@ -11,9 +11,10 @@ import type { constants } from 'node:os'
 import { SandboxError } from '../../error.ts'
 import type { Plan } from '../../plan/plan.ts'
 import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
+import { ownReason, REASON_OF_CAUSE, withExitStatus } from '../ending.ts'
 import { isNative, type Launch } from '../launch.ts'
 import { superviseNamespace } from '../namespace/run.ts'
-import type { Outcome } from '../outcome.ts'
+import { endedOnItsOwn, type Outcome } from '../outcome.ts'
 import { buildWasm, moduleOf, type WasmRunInputs } from './build.ts'
 import { END_SIGNALS, type WasmReport } from './program.ts'
 import { WASMTIME, wasmtimeWarnings } from './wasmtime.ts'
@@ -48,7 +49,7 @@ async function superviseBare({ plan, run, stdio, signal }: WasmRun, launch: Laun
   })
   if (end.startErrno !== undefined)
     throw new SandboxError('SETUP_FAILED', `wasm: ${launch.file} cannot be started (${end.startErrno})`)
-  return {
+  return withExitStatus({
     ...concludeWasm(end, run.command[0] ?? ''),
     ...(end.cancelledBy !== undefined && { cancelledBy: end.cancelledBy }),
     stdout: end.stdout,
@@ -58,14 +59,14 @@ async function superviseBare({ plan, run, stdio, signal }: WasmRun, launch: Laun
     usage: { cpuMs: 0, peakMemory: 0, peakPids: 1 },
     killed: 0,
     warnings: [],
-  }
+  })
 }
 
 function concludeWasmtime(outcome: Outcome): Outcome {
   return { ...outcome, warnings: [...outcome.warnings, ...wasmtimeWarnings(outcome.exitCode)] }
 }
 
-type End = Pick<Outcome, 'cause' | 'exitCode' | 'signal' | 'failure'>
+type End = Pick<Outcome, 'reason' | 'exitCode' | 'signal' | 'failure'>
 
 /** A trap is what other machines call an abort. */
 const TRAP_SIGNAL: keyof typeof constants.signals = END_SIGNALS.trap
@@ -75,9 +76,9 @@ const TRAP_SIGNAL: keyof typeof constants.signals = END_SIGNALS.trap
  * @throws SandboxError COMMAND_NOT_EXECUTABLE when there was no module to run
  */
 export function concludeInside(outcome: Outcome, program: string): Outcome {
-  if (outcome.cause !== 'exit') return outcome
-  if (outcome.signal === END_SIGNALS.memory) return { ...outcome, cause: 'memory', signal: TRAP_SIGNAL }
-  if (outcome.signal === END_SIGNALS.setup) throw notLoaded(lastLine(outcome), program)
+  if (outcome.signal === END_SIGNALS.memory && endedOnItsOwn(outcome))
+    return withExitStatus({ ...outcome, reason: 'memory', signal: TRAP_SIGNAL })
+  if (outcome.signal === END_SIGNALS.setup && endedOnItsOwn(outcome)) throw notLoaded(lastLine(outcome), program)
   return outcome
 }
 
@@ -93,12 +94,12 @@ function lastLine({ stderr }: Outcome): Pick<SetupReport, 'step' | 'message'> {
  * @throws SandboxError COMMAND_NOT_EXECUTABLE and the like when there was no module to run
  */
 export function concludeWasm(end: Pick<ChildEnd, 'cause' | 'exitCode' | 'signal' | 'status'>, program: string): End {
-  if (end.cause !== 'exit') return { cause: end.cause, exitCode: null, signal: 'SIGKILL' }
+  if (end.cause !== 'exit') return { reason: REASON_OF_CAUSE[end.cause], exitCode: null, signal: 'SIGKILL' }
   const report = parse(end.status)
-  if (report === undefined) return { cause: 'exit', exitCode: end.exitCode, signal: end.signal }
-  if (report.end === 'exit') return { cause: 'exit', exitCode: report.code, signal: null }
-  if (report.end === 'trap') return { cause: 'exit', exitCode: null, signal: TRAP_SIGNAL }
-  if (report.end === 'memory') return { cause: 'memory', exitCode: null, signal: TRAP_SIGNAL }
+  if (report === undefined) return { reason: ownReason(end, false), exitCode: end.exitCode, signal: end.signal }
+  if (report.end === 'exit') return { reason: 'exit', exitCode: report.code, signal: null }
+  if (report.end === 'trap') return { reason: 'signal', exitCode: null, signal: TRAP_SIGNAL }
+  if (report.end === 'memory') return { reason: 'memory', exitCode: null, signal: TRAP_SIGNAL }
   throw notLoaded(report, program)
 }
 

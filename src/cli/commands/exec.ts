@@ -6,7 +6,7 @@
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { isDeepStrictEqual } from 'node:util'
-import { SandboxError } from '../../error.ts'
+import { exitStatusOf, SandboxError } from '../../error.ts'
 import { hasBash } from '../../host/program.ts'
 import { areVariables, divisionOf, type Invocation, invocationOf } from '../../launch-cache/cache-key.ts'
 import { type LentSignals, lendSignals } from '../../os/passed-signals.ts'
@@ -17,7 +17,6 @@ import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import type { AuditEntry } from '../../report/audit.ts'
 import type { AuditLog } from '../../report/audit-file.ts'
 import { refusal } from '../../report/classify.ts'
-import { exitStatus } from '../../report/exit-status.ts'
 import { isolationLine } from '../../report/isolation.ts'
 import { JSON_FORMS, type JsonForm, printJson } from '../../report/json.ts'
 import type { Result } from '../../report/result.ts'
@@ -295,7 +294,9 @@ function unrecorded(result: Result, error: unknown): Result {
   const { code, message, hint } = error
   const earlier = result.error === undefined ? [] : [`${result.error.code}: ${result.error.message}`]
   const warnings = [...result.warnings, ...earlier]
-  return { ...result, ok: false, warnings, hints: [hint, ...result.hints], error: { code, message, hint } }
+  // The caller relies on the record more than on how the command ended.
+  const exitStatus = exitStatusOf(code)
+  return { ...result, ok: false, exitStatus, warnings, hints: [hint, ...result.hints], error: { code, message, hint } }
 }
 
 /** A run that cannot be recorded must not happen. */
@@ -359,7 +360,7 @@ async function keepFailure(
 ): Promise<void> {
   if (result.ok || result.backend === null || bytes !== undefined) return
   const { keepFailedRun } = await import('../../run/failed-runs.ts')
-  keepFailedRun({ env, exitStatus: exitStatus(result), directory: cwd, words: text, commandAt })
+  keepFailedRun({ env, exitStatus: result.exitStatus, directory: cwd, words: text, commandAt })
 }
 
 export interface RunToRecord {
@@ -434,7 +435,7 @@ async function refuse(error: SandboxError, { text: words, env }: Call): Promise<
   const result = refusal(error, command, profile)
   if (json === undefined) await writeStderr(errorLines(error))
   else await writeStdout(printJson(result, json))
-  return exitStatus(result)
+  return result.exitStatus
 }
 
 async function runCall(call: Call): Promise<number> {
@@ -468,7 +469,7 @@ async function show(result: Result, { given, json }: Pick<ExecRequest, 'given' |
   if (given['log'] === true) await writeStderr([isolationLine(result.backend)])
   if (json === undefined) await writeStderr(resultLines(result))
   else await writeStdout(printJson(result, json))
-  return exitStatus(result)
+  return result.exitStatus
 }
 
 async function logOfClient(request: ExecRequest, audit: NonNullable<FinishedRun['audit']>): Promise<AuditLog> {

@@ -5,7 +5,6 @@
 import { hasBash } from '../../host/program.ts'
 import { learn as learnProfile } from '../../learn/learn.ts'
 import { profileText } from '../../learn/profile.ts'
-import { exitStatus } from '../../report/exit-status.ts'
 import type { Result } from '../../report/result.ts'
 import { neutralise, resultLines } from '../../report/text.ts'
 import type { Call } from '../call.ts'
@@ -31,7 +30,7 @@ async function giveUp(result: Result, runs: number): Promise<number> {
     `llm-do: nothing that may be granted lets it succeed (${runs === 1 ? '1 run' : `${runs} runs`})`,
     ...resultLines(result),
   ])
-  return exitStatus(result)
+  return result.exitStatus
 }
 
 export async function learn(call: Call): Promise<number> {

@@ -5,7 +5,6 @@
  */
 import { readFileSync } from 'node:fs'
 import { ACCOUNTS, namesOfAccounts } from '../../host/accounts.ts'
-import { exitStatus } from '../../report/exit-status.ts'
 import { jsonLine } from '../../report/json.ts'
 import type { Result } from '../../report/result.ts'
 import { table } from '../../report/table.ts'
@@ -97,7 +96,7 @@ async function listEnded(env: Environment, isJson: boolean): Promise<number> {
   const rows = over.map(({ name, runId, command, result, directory }) => [
     name,
     runId,
-    result === undefined ? 'lost' : `${result.reason} ${exitStatus(result)}`,
+    result === undefined ? 'lost' : `${result.reason} ${result.exitStatus}`,
     neutralise(directory),
     shown(command),
   ])

@@ -13,7 +13,6 @@ import { hasBash } from '../../host/program.ts'
 import { nativeDirectory } from '../../os/native-programs.ts'
 import { randomHex } from '../../os/random-id.ts'
 import type { Plan } from '../../plan/plan.ts'
-import { exitStatus } from '../../report/exit-status.ts'
 import type { Result } from '../../report/result.ts'
 import { resultLines } from '../../report/text.ts'
 import { claimName, directoryOfNamed, forgetNamed, keepResult } from '../../run/named-sandboxes.ts'
@@ -105,7 +104,7 @@ export async function supervise(call: Call): Promise<number> {
     if (hasStarted || result.error === undefined) return await end(name, directory, result, hasStarted)
     await writeStderr(resultLines(result))
     forgetNamed(directory)
-    return exitStatus(result)
+    return result.exitStatus
   } catch (error) {
     forgetNamed(directory)
     throw error

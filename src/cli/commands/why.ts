@@ -7,7 +7,6 @@ import { SandboxError } from '../../error.ts'
 import { hasBash } from '../../host/program.ts'
 import type { PolicyLayer } from '../../policy/layer.ts'
 import type { Policy } from '../../policy/policy.ts'
-import { exitStatus } from '../../report/exit-status.ts'
 import { shellWord } from '../../report/hints.ts'
 import { printJson } from '../../report/json.ts'
 import type { Result } from '../../report/result.ts'
@@ -72,7 +71,7 @@ async function runAgain({ directory, words }: FailedRun, call: Call): Promise<Ag
 /** What people read. */
 function story(run: FailedRun, { result, files }: Again): readonly string[] {
   const { ok, denials, warnings } = result
-  const ended = ok ? 'it succeeded this time' : `it failed again (${exitStatus(result)})`
+  const ended = ok ? 'it succeeded this time' : `it failed again (${result.exitStatus})`
   const told = denials.map((denial) => `  ${neutralise(denialText(denial))}`)
   const nothing = ok ? [] : ['nothing that the sandbox refused was seen; look at what the command says']
   return [

@@ -48,22 +48,22 @@ describeWith('docker', 'a docker container', () => {
     ['a file without the execute bit', '/bin/not-executable', 'EACCES'],
   ])('tells %s from an exit code', async (_what, program, errno) => {
     const outcome = await runIn(here(), { command: [program] })
-    expect(outcome).toMatchObject({ cause: 'exec', exitCode: null, failure: { path: program, errno } })
+    expect(outcome).toMatchObject({ reason: 'setup', exitCode: null, failure: { path: program, errno } })
   })
 
   test('without our init has the daemon’s word only: a signal is exit code 128+N', async () => {
     const { init: _init, ...docker } = dockerInputs(here().fact, here().docker.env)
     const killed = await run(here(), 'kill -9 $$', { run: { docker } })
-    expect(killed).toMatchObject({ cause: 'exit', exitCode: 137, signal: null, warnings: [] })
+    expect(killed).toMatchObject({ reason: 'exit', exitCode: 137, signal: null, warnings: [] })
     const missing = await runIn(here(), { command: ['nosuch'], run: { docker } })
-    expect(missing).toMatchObject({ cause: 'exec', failure: { errno: 'ENOENT' } })
+    expect(missing).toMatchObject({ reason: 'setup', failure: { errno: 'ENOENT' } })
     const unseen = { ...docker, init: '/nonexistent/init' }
-    expect(await run(here(), 'exit 5', { run: { docker: unseen } })).toMatchObject({ cause: 'exit', exitCode: 5 })
+    expect(await run(here(), 'exit 5', { run: { docker: unseen } })).toMatchObject({ reason: 'exit', exitCode: 5 })
   })
 
   test('leaves nothing when the caller has cancelled already', async () => {
     const outcome = await run(here(), 'sleep 60', { signal: AbortSignal.abort('SIGINT') })
-    expect(outcome).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGINT' })
+    expect(outcome).toMatchObject({ reason: 'cancelled', cancelledBy: 'SIGINT' })
     expect(await containers(here())).toBe('')
   })
 
@@ -74,7 +74,7 @@ describeWith('docker', 'a docker container', () => {
     const scratch = [{ target: '/w/scratch', size: 1 << 20, inodes: 100, mode: 0o1777 }]
     const plan = { zones, scratch }
     const outcome = await run(here(), 'echo x > /w/scratch/f && cat /w/scratch/f', { plan })
-    expect([outcome.cause, text(outcome.stdout)]).toEqual(['exit', 'x\n'])
+    expect([outcome.reason, text(outcome.stdout)]).toEqual(['exit', 'x\n'])
   })
 
   test('of a session makes files by the mask of the caller of each run', async () => {
@@ -117,10 +117,13 @@ describeWith(['docker', 'podman'], 'a podman container', () => {
   })
 
   test('tells a missing program and an end by a signal from exit codes, and what was used', async () => {
-    expect(await runIn(here(), { command: ['nosuch'] })).toMatchObject({ cause: 'exec', failure: { errno: 'ENOENT' } })
+    expect(await runIn(here(), { command: ['nosuch'] })).toMatchObject({
+      reason: 'setup',
+      failure: { errno: 'ENOENT' },
+    })
     const killed = await run(here(), 'kill -9 $$')
-    expect(killed).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGKILL' })
-    expect(await run(here(), 'exit 137')).toMatchObject({ cause: 'exit', exitCode: 137 })
+    expect(killed).toMatchObject({ reason: 'signal', exitCode: null, signal: 'SIGKILL' })
+    expect(await run(here(), 'exit 137')).toMatchObject({ reason: 'exit', exitCode: 137 })
     expect(await containers(here())).toBe('')
     expect(killed.usage.peakMemory).toBeGreaterThan(0)
   })

@@ -43,7 +43,14 @@ describe('the end of a container whose init had connected and reported nothing',
     State: { ...report({}).State, Status: 'exited', ExitCode, OOMKilled },
   })
   const conclude = (container: ContainerReport, connected: boolean) =>
-    concludeDocker({ report: container, client, initReport: { connected, line: '' }, totalMs: 1, warnings: [] }).cause
+    concludeDocker({
+      report: container,
+      client,
+      initReport: { connected, line: '' },
+      isFiltered: true,
+      totalMs: 1,
+      warnings: [],
+    }).reason
 
   // Any exit code: what the daemon saw end is not the command.
   test.each([0, 1, 137, 143])('is lost, whatever exit code the daemon has for it (%i)', (code) => {

@@ -60,7 +60,7 @@ describeWith('docker', 'a docker container', () => {
   test('tells a script whose interpreter is not there from an exit code', async () => {
     const path = '/bin/no-interpreter'
     const outcome = await run({ command: [path] })
-    expect(outcome).toMatchObject({ cause: 'exec', exitCode: null, failure: { path, errno: 'ENOENT' } })
+    expect(outcome).toMatchObject({ reason: 'setup', exitCode: null, failure: { path, errno: 'ENOENT' } })
     expect(text(outcome.stderr)).toBe('')
   })
 
@@ -68,7 +68,7 @@ describeWith('docker', 'a docker container', () => {
   test('takes with it what the command leaves behind, says what was used, and tells the exit code 137 from SIGKILL', async () => {
     const eat = 'dd if=/dev/zero of=/dev/null bs=50M count=4 2>/dev/null & wait $!'
     const outcome = await shell(`${eat}; setsid sleep 600 >/dev/null 2>&1 & exit 137`)
-    expect(outcome).toMatchObject({ cause: 'exit', exitCode: 137, signal: null, killed: 1 })
+    expect(outcome).toMatchObject({ reason: 'exit', exitCode: 137, signal: null, killed: 1 })
     expect(await containers(here())).toBe('')
     expect(outcome.usage.peakMemory).toBeGreaterThan(50 << 20)
     expect(outcome.usage.cpuMs).toBeGreaterThan(0)
@@ -90,7 +90,7 @@ describeWith('docker', 'a docker container', () => {
     ]
     const plan = { image: LINKS_IMAGE, zones: [observedZone({ source: '/usr', target: '/usr' })] }
     const outcome = await run({ command: ['python3', '-c', forge.join('\n')], plan })
-    expect(outcome).toMatchObject({ cause: 'exit', exitCode: 4, signal: null })
+    expect(outcome).toMatchObject({ reason: 'exit', exitCode: 4, signal: null })
     expect(await readdir(join(here().runsDirectory, '../containers'))).toEqual([])
   })
 
@@ -98,12 +98,12 @@ describeWith('docker', 'a docker container', () => {
     const memory = { max: 33_554_432, by: 'docker' } as const
     const limits = { memory, swap: { max: 0, by: 'docker' }, timeoutMs: 60_000 } as const
     const outcome = await shell('exec dd if=/dev/zero of=/dev/null bs=200M count=1', { plan: { limits } })
-    expect(outcome).toMatchObject({ cause: 'memory', exitCode: null, signal: 'SIGKILL', events: { oomKill: 1 } })
+    expect(outcome).toMatchObject({ reason: 'memory', exitCode: null, signal: 'SIGKILL', events: { oomKill: 1 } })
   })
 
   test('is killed at the deadline and keeps what was printed', async () => {
     const outcome = await shell('echo early; sleep 60', { plan: { limits: { timeoutMs: 2_000 } } })
-    expect(outcome).toMatchObject({ cause: 'deadline', exitCode: null, signal: 'SIGKILL' })
+    expect(outcome).toMatchObject({ reason: 'timeout', exitCode: null, signal: 'SIGKILL' })
     expect(text(outcome.stdout)).toBe('early\n')
     expect(await containers(here())).toBe('')
   })
@@ -115,7 +115,7 @@ describeWith('docker', 'a docker container', () => {
     const running = shell('touch /w/started; sleep 60', { plan, signal: abort.signal })
     await until(hasFile(source, 'started'))
     abort.abort('SIGTERM')
-    expect(await running).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGTERM' })
+    expect(await running).toMatchObject({ reason: 'cancelled', cancelledBy: 'SIGTERM' })
     expect(await containers(here())).toBe('')
   })
 
@@ -124,7 +124,7 @@ describeWith('docker', 'a docker container', () => {
     const { stdout, stderr, ...end } = await shell(
       `id -u; grep -E "^(Cap|NoNewPrivs|Seccomp:)" /proc/self/status; touch /x; ls /sys/class/net; ${filtered}; kill -KILL $$`,
     )
-    expect(end).toMatchObject({ cause: 'exit', exitCode: null, signal: 'SIGKILL' })
+    expect(end).toMatchObject({ reason: 'signal', exitCode: null, signal: 'SIGKILL' })
     expect(text(stdout)).toMatch(/^65534\n/)
     expect(text(stdout).match(/Cap\w+:\t0000000000000000/g)).toHaveLength(5)
     expect(text(stdout)).toContain('NoNewPrivs:\t1\nSeccomp:\t2\n')
@@ -280,15 +280,15 @@ describeWith('docker', 'the docker container of a session', () => {
     expect(await inside('echo kept > /tmp/f; kill -9 $$')).toMatchObject({ exitCode: null, signal: 'SIGKILL' })
     const first = await containers(here())
     const second = await inside('cat /tmp/f; exit 137')
-    expect(second).toMatchObject({ cause: 'exit', exitCode: 137, signal: null })
+    expect(second).toMatchObject({ reason: 'exit', exitCode: 137, signal: null })
     expect(text(second.stdout)).toBe('kept\n')
     expect(second.warnings.join()).toContain('this container served earlier runs')
     expect(second.usage.peakMemory).toBeGreaterThan(0)
     expect(await containers(here())).toBe(first)
     const eaten = await inside('exec dd if=/dev/zero of=/dev/null bs=200M count=1')
-    expect(eaten).toMatchObject({ cause: 'memory', signal: 'SIGKILL' })
+    expect(eaten).toMatchObject({ reason: 'memory', signal: 'SIGKILL' })
     // One that was killed before does not make the next one look so.
-    expect(await inside('kill -9 $$')).toMatchObject({ cause: 'exit', signal: 'SIGKILL' })
+    expect(await inside('kill -9 $$')).toMatchObject({ reason: 'signal', signal: 'SIGKILL' })
     await prune()
     expect(await containers(here())).toBe('')
   })
@@ -296,17 +296,17 @@ describeWith('docker', 'the docker container of a session', () => {
   test('whose command ends our init has lost its end, and says so', async () => {
     const { inside } = await session(here(), { limits: { timeoutMs: 60_000 } })
     const lost = await inside('kill -9 $PPID; sleep 600')
-    expect(lost).toMatchObject({ cause: 'lost', exitCode: null, signal: null })
+    expect(lost).toMatchObject({ reason: 'lost', exitCode: null, signal: null })
     // What it left behind is gone with the container.
     expect(await containers(here())).toBe('')
-    expect(await inside('kill -9 $PPID; exit 0')).toMatchObject({ cause: 'lost' })
+    expect(await inside('kill -9 $PPID; exit 0')).toMatchObject({ reason: 'lost' })
   })
 
   test('ends with a run that leaves a process behind, or has to be stopped', async () => {
     const { inside, left } = await session(here(), { limits: { timeoutMs: 2_000 } })
     await inside('setsid sleep 600 >/dev/null 2>&1 & exit 0')
     expect(await containers(here())).toBe('')
-    expect(await inside('sleep 600')).toMatchObject({ cause: 'deadline' })
+    expect(await inside('sleep 600')).toMatchObject({ reason: 'timeout' })
     expect(await containers(here())).toBe('')
     expect([await left('sessions'), await left('containers')]).toEqual([[], []])
   })
@@ -321,14 +321,14 @@ describeWith('docker', 'the docker container of a session', () => {
     const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json', '.claude'] })]
     const { inside } = await session(here(), { zones, limits: { timeoutMs: 60_000 } })
     for (const _run of ['before', 'after']) {
-      expect(await inside('echo x > /w/.claude; mv /w/.claude /w/c; :')).toMatchObject({ cause: 'exit' })
+      expect(await inside('echo x > /w/.claude; mv /w/.claude /w/c; :')).toMatchObject({ reason: 'exit' })
       expect(await readdir(source)).toEqual(['.claude'])
       expect(await readFile(join(source, '.claude'), 'utf8')).toBe('original')
       await put('new')
       await rename(join(source, 'new'), join(source, '.claude'))
     }
     const made = await inside('echo x > /w/.mcp.json; sleep 600')
-    expect(made).toMatchObject({ cause: 'protected', guarded: { attempts: { count: 1 } } })
+    expect(made).toMatchObject({ reason: 'protected', guarded: { attempts: { count: 1 } } })
     expect((await readdir(source)).sort()).toEqual(['.claude', expect.stringMatching(/^\.mcp\.json\.set-aside\./)])
   })
 
@@ -374,11 +374,11 @@ describeWith('docker', 'protected paths in a docker container', () => {
     const source = await ownedDirectory()
     const script = 'cd /w; ls -A; echo fine >f; echo x > .mcp.json'
     const outcome = await shell(script, { plan: { zones: [absentZone(source)] } })
-    expect([outcome.cause, text(outcome.stdout)]).toEqual(['protected', ''])
+    expect([outcome.reason, text(outcome.stdout)]).toEqual(['protected', ''])
     expect((await readdir(source)).sort()).toEqual([outcome.guarded?.attempts.first[0]?.aside, 'f'])
     const { git: _git, ...open } = absentZone(source, { protect: [] })
     const control = await shell(`${script}; mkdir .git`, { plan: { zones: [open] } })
-    expect(control).toMatchObject({ cause: 'exit', exitCode: 0 })
+    expect(control).toMatchObject({ reason: 'exit', exitCode: 0 })
     expect(await readdir(source)).toEqual(expect.arrayContaining(['.git', '.mcp.json']))
   })
 
@@ -423,12 +423,12 @@ describeWith('docker', 'a docker container is refused', () => {
     const script = 'echo x > "/w/a b/written"'
     const refused = await shell(script, { plan: { zones: [observedZone({ source, target: '/w' })] } })
     // A daemon whose read-only mounts are recursive holds it by itself.
-    if (refused.cause === 'setup') expect(refused.failure).toMatchObject({ errno: 'EROFS', path: '/w/a b' })
+    if (refused.reason === 'setup') expect(refused.failure).toMatchObject({ errno: 'EROFS', path: '/w/a b' })
     expect(await readdir(below)).toEqual([])
     const plain = ['run', '--rm', '--network', 'none', '--mount', `type=bind,source=${source},target=/w,readonly`]
     await here().docker.client(...plain, BUSYBOX_IMAGE, 'sh', '-c', `${script}; true`)
     const isRecursive = (await readdir(below)).length === 0
-    expect(refused.cause).toBe(isRecursive ? 'exit' : 'setup')
+    expect(refused.reason).toBe(isRecursive ? 'exit' : 'setup')
   })
 
   describe('when a directory of its zone was exchanged after the look', () => {
@@ -458,7 +458,7 @@ describeWith('docker', 'a docker container is refused', () => {
       const seen = await end.catch((error: Error) => error)
       // The daemon itself refuses some of them: a mount has nothing to stand on.
       if (!(seen instanceof Error))
-        expect(seen).toMatchObject({ cause: 'setup', failure: { path: '/w/.git', errno: 'ESTALE' } })
+        expect(seen).toMatchObject({ reason: 'setup', failure: { path: '/w/.git', errno: 'ESTALE' } })
       expect(await readdir(source)).not.toContain('started')
     })
 

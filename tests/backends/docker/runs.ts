@@ -155,7 +155,7 @@ export function endsTheRun(here: () => Engine, scripts: readonly (readonly [stri
     const plan = { zones: [absentZone(source)], limits: { timeoutMs: 60_000 } }
     const outcome = await runIn(here(), { command: ['sh', '-c', `cd /w; ${script}; sleep 600`], plan })
     const path = join(source, name)
-    expect(outcome).toMatchObject({ cause: 'protected', guarded: { attempts: { first: [{ path, gone: false }] } } })
+    expect(outcome).toMatchObject({ reason: 'protected', guarded: { attempts: { first: [{ path, gone: false }] } } })
     const left = await readdir(dirname(path))
     expect(left).toContain(outcome.guarded?.attempts.first[0]?.aside)
     expect(left).not.toContain(name.split('/').at(-1))

@@ -37,9 +37,9 @@ async function expectEnd(pid: number): Promise<void> {
 
 describe('the process backend', () => {
   test.each([
-    ['an exit code', ['sh', '-c', 'exit 137'], { cause: 'exit', exitCode: 137, signal: null }],
-    ['a signal', ['sh', '-c', 'kill -9 $$'], { cause: 'exit', exitCode: null, signal: 'SIGKILL' }],
-    ['a missing program', ['nosuch-program'], { cause: 'exec', failure: { errno: 'ENOENT' } }],
+    ['an exit code', ['sh', '-c', 'exit 137'], { reason: 'exit', exitCode: 137, signal: null }],
+    ['a signal', ['sh', '-c', 'kill -9 $$'], { reason: 'signal', exitCode: null, signal: 'SIGKILL' }],
+    ['a missing program', ['nosuch-program'], { reason: 'setup', failure: { errno: 'ENOENT' } }],
   ])('tells %s from the other ends', async (_what, command, end) => {
     expect(await run(command)).toMatchObject(end)
   })
@@ -52,13 +52,13 @@ describe('the process backend', () => {
   test('ends at the deadline with everything it started, also what left the group', async () => {
     const script = 'setsid sleep 600 & echo $!; sleep 600'
     const outcome = await run(['sh', '-c', script], { limits: { timeoutMs: 2_000 } })
-    expect(outcome).toMatchObject({ cause: 'deadline' })
+    expect(outcome).toMatchObject({ reason: 'timeout' })
     await expectEnd(Number(text(outcome.stdout)))
   })
 
   test('leaves no process behind when the command ends by itself', async () => {
     const outcome = await run(['sh', '-c', 'setsid sleep 600 & echo $!'])
-    expect(outcome).toMatchObject({ cause: 'exit', exitCode: 0, killed: 1 })
+    expect(outcome).toMatchObject({ reason: 'exit', exitCode: 0, killed: 1 })
     await expectEnd(Number(text(outcome.stdout)))
   })
 
@@ -68,13 +68,13 @@ describe('the process backend', () => {
     const running = run(['sh', '-c', `touch ${started}; exec sleep 600`], {}, abort.signal)
     while (!existsSync(started)) await sleep(10)
     abort.abort('SIGINT')
-    expect(await running).toMatchObject({ cause: 'cancelled', cancelledBy: 'SIGINT' })
+    expect(await running).toMatchObject({ reason: 'cancelled', cancelledBy: 'SIGINT' })
   })
 
   test('is ended above the memory limit by a watchdog', async () => {
     const limits = { memory: { max: 64 << 20, by: 'watchdog' }, timeoutMs: 60_000 } as const
     const outcome = await run(['dd', 'if=/dev/zero', 'of=/dev/null', 'bs=300M', 'count=1000'], { limits })
-    expect(outcome).toMatchObject({ cause: 'memory', signal: 'SIGKILL' })
+    expect(outcome).toMatchObject({ reason: 'memory', signal: 'SIGKILL' })
   })
 
   test('is ended above the limit of processes by the same watchdog', async () => {

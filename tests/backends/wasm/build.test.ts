@@ -98,10 +98,10 @@ describe('the wasm backend', () => {
   })
 
   test.each([
-    ['{"end":"exit","code":137}', { cause: 'exit', exitCode: 137, signal: null }],
-    ['{"end":"trap","message":"unreachable"}', { cause: 'exit', exitCode: null, signal: 'SIGABRT' }],
-    ['{"end":"memory","message":"x"}', { cause: 'memory', exitCode: null, signal: 'SIGABRT' }],
-    ['', { cause: 'exit', exitCode: null, signal: 'SIGKILL' }],
+    ['{"end":"exit","code":137}', { reason: 'exit', exitCode: 137, signal: null }],
+    ['{"end":"trap","message":"unreachable"}', { reason: 'signal', exitCode: null, signal: 'SIGABRT' }],
+    ['{"end":"memory","message":"x"}', { reason: 'memory', exitCode: null, signal: 'SIGABRT' }],
+    ['', { reason: 'signal', exitCode: null, signal: 'SIGKILL' }],
   ])('reads the report %j', (status, outcome) => {
     expect(
       concludeWasm(

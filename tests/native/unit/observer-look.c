@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 static char base[64];
+static int before; /* the directory of the other units */
 
 /* BASE holds `file`, `below/`, and links: to, to nothing, to each other. */
 static void make_base(void) {
   strcpy(base, "/tmp/llm-do-unit-XXXXXX");
-  EXPECT(mkdtemp(base) && chdir(base) == 0);
+  before = open(".", O_PATH | O_CLOEXEC);
+  EXPECT(before >= 0 && mkdtemp(base) && chdir(base) == 0);
   close(open("file", O_CREAT | O_WRONLY, 0600));
   EXPECT(mkdir("below", 0700) == 0 && symlink("../file", "below/to") == 0 && symlink("/nowhere/at/all", "nothing") == 0);
   EXPECT(symlink("two", "one") == 0 && symlink("one", "two") == 0);
@@ -26,7 +28,7 @@ static void make_base(void) {
 static void remove_base(void) {
   static const char *const NAMES[] = {"file", "below/to", "below", "nothing", "one", "two"};
   for (size_t i = 0; i < COUNT(NAMES); i++) remove(NAMES[i]);
-  EXPECT(chdir("/") == 0 && rmdir(base) == 0);
+  EXPECT(fchdir(before) == 0 && close(before) == 0 && rmdir(base) == 0);
 }
 
 /* "MISSING PATH" with BASE as `@`; "none" where nothing can be said. */

@@ -2,35 +2,66 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What wait(2) reports: an exit code, or a signal. */
-#define EXITED(code) ((code) << 8)
-#define KILLED(number) (number)
+static enum cause cause_named(const char *name) {
+  static const char *const NAMES[] = {[CAUSE_EXIT] = "exit", [CAUSE_DEADLINE] = "deadline", [CAUSE_CPU_TIME] = "cpu-time", [CAUSE_MEMORY] = "memory",
+                                      [CAUSE_DISK] = "disk", [CAUSE_CANCELLED] = "cancelled", [CAUSE_SETUP] = "setup", [CAUSE_EXEC] = "exec",
+                                      [CAUSE_LOST] = "lost", [CAUSE_PROTECTED] = "protected"};
+  size_t cause = 0;
+  while (cause < COUNT(NAMES) && strcmp(NAMES[cause], name) != 0) cause++;
+  EXPECT(cause < COUNT(NAMES));
+  return (enum cause)cause;
+}
 
-UNIT("the exit status says what ended the run") {
+static int errno_named(const char *name) {
   static const struct {
-    struct outcome outcome;
-    int want;
-  } ROWS[] = {
-      {{.cause = CAUSE_EXIT, .wait_status = EXITED(0)}, 0},
-      {{.cause = CAUSE_EXIT, .wait_status = EXITED(255)}, 255},
-      {{.cause = CAUSE_EXIT, .wait_status = KILLED(SIGSEGV)}, 128 + SIGSEGV},
-      {{.cause = CAUSE_EXIT, .wait_status = KILLED(SIGTERM | 0x80)}, 128 + SIGTERM}, /* with a core */
-      {{.cause = CAUSE_DEADLINE}, 124},
-      {{.cause = CAUSE_CPU_TIME}, 137},
-      {{.cause = CAUSE_MEMORY}, 137},
-      {{.cause = CAUSE_CANCELLED, .cancelled_by = SIGINT}, 130},
-      {{.cause = CAUSE_EXEC, .error = ENOENT}, 127},
-      {{.cause = CAUSE_EXEC, .error = ENOENT, .step = "interpreter"}, 126},
-      {{.cause = CAUSE_EXEC, .error = EACCES}, 126},
-      {{.cause = CAUSE_SETUP, .error = ENOENT}, 125},
-      {{.cause = CAUSE_LOST}, 137},
-      {{.cause = CAUSE_PROTECTED}, 126},
-  };
-  for (size_t i = 0; i < COUNT(ROWS); i++) EXPECT_NUMBER(status_exit_code(&ROWS[i].outcome), ROWS[i].want);
+    const char *name;
+    int number;
+  } ROWS[] = {{"-", 0}, {"ENOENT", ENOENT}, {"ENOTDIR", ENOTDIR}, {"EACCES", EACCES}, {"EIO", EIO}};
+  for (size_t i = 0; i < COUNT(ROWS); i++)
+    if (strcmp(ROWS[i].name, name) == 0) return ROWS[i].number;
+  EXPECT(!"a known errno");
+  return -1;
+}
+
+/* The part of a row before its arrow. */
+static struct outcome outcome_of(const char *row) {
+  char cause[16], wait[16], error[16], step[32], filter[8];
+  int started;
+  struct outcome outcome = {0};
+  EXPECT_NUMBER(sscanf(row, "%15s %15s %15s %31s %d %lld %lld %7s", cause, wait, error, step, &started, &outcome.oom_kills, &outcome.pids_refused, filter), 8);
+  outcome.cause = cause_named(cause);
+  outcome.wait_status = (int)strtol(wait, NULL, 0);
+  outcome.error = errno_named(error);
+  outcome.started_ns = (uint64_t)started;
+  outcome.is_filtered = strcmp(filter, "on") == 0;
+  snprintf(outcome.step, sizeof outcome.step, "%s", step);
+  return outcome;
+}
+
+static const char *const REASONS_BY_NAME[REASONS] = {
+#define ROW(reason, name) [reason] = name,
+    REASON_TABLE(ROW)
+#undef ROW
+};
+
+UNIT("the end of a run is that of the table, which Node has, too") {
+  char row[256], got[256];
+  FILE *table = fopen("tests/ends.txt", "r");
+  EXPECT(table != NULL);
+  while (table && fgets(row, sizeof row, table)) {
+    char *arrow = strstr(row, " -> ");
+    if (row[0] == '#' || !arrow) continue;
+    struct outcome outcome = outcome_of(row);
+    struct ending ending = ending_of(&outcome);
+    snprintf(got, sizeof got, "%s %d %d %d %s\n", REASONS_BY_NAME[ending.reason], ending.exit_code, ending.signal, ending.exit_status, *ending.code ? ending.code : "-");
+    EXPECT_TEXT(got, arrow + 4);
+  }
+  if (table) fclose(table);
 }
 
 static void expect_line(const struct outcome *outcome, const char *want) {
@@ -47,7 +78,7 @@ UNIT("the line of a run has every number, -1 included, and ends with one line fe
       .oom_kills = -1, .pids_refused = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = 0, .killed = 7,
   };
   expect_line(&outcome,
-              "{\"cause\":\"exec\",\"waitStatus\":-1,\"cancelledBy\":0,\"errno\":2,\"step\":\"exec\",\"path\":\"/no\\\"such\","
+              "{\"reason\":\"setup\",\"code\":\"COMMAND_NOT_FOUND\",\"exitCode\":-1,\"signal\":0,\"exitStatus\":127,\"cancelledBy\":0,\"errno\":2,\"step\":\"exec\",\"path\":\"/no\\\"such\","
               "\"detail\":\"a\\u000ab\",\"begunNs\":1,\"startedNs\":9223372036854775807,\"endedNs\":3,\"cpuUs\":4,\"peakMemory\":5,"
               "\"peakPids\":6,\"readBytes\":-1,\"writeBytes\":0,\"oomKills\":-1,\"pidsRefused\":-1,\"throttledUs\":-1,\"killed\":7}\n");
 }

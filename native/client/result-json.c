@@ -1,0 +1,374 @@
+/* The JSON of a result, as src/report/json.ts and src/report/audit.ts write it. */
+#include "client/result.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- writing ---- */
+
+struct sink {
+  int fd, error;
+  size_t used;
+  char bytes[64 << 10];
+};
+
+/* A caller's pipe may be one that does not wait. */
+static void flush(struct sink *sink) {
+  for (size_t done = 0; done < sink->used && !sink->error;) {
+    ssize_t sent = write(sink->fd, sink->bytes + done, sink->used - done);
+    struct pollfd takes = {sink->fd, POLLOUT, 0};
+    if (sent >= 0) done += (size_t)sent;
+    else if (errno == EAGAIN) poll(&takes, 1, -1);
+    else if (errno != EINTR) sink->error = errno;
+  }
+  sink->used = 0;
+}
+
+static void put(struct sink *sink, const char *bytes, size_t size) {
+  while (size > 0) {
+    size_t some = sizeof sink->bytes - sink->used;
+    if (some > size) some = size;
+    memcpy(sink->bytes + sink->used, bytes, some);
+    sink->used += some;
+    bytes += some;
+    size -= some;
+    if (sink->used == sizeof sink->bytes) flush(sink);
+  }
+}
+
+static void put_text(struct sink *sink, const char *text) { put(sink, text, strlen(text)); }
+
+static void put_whole(struct sink *sink, long long number) {
+  char text[24];
+  snprintf(text, sizeof text, "%lld", number < 0 ? 0 : number);
+  put_text(sink, text);
+}
+
+/* Thousandths, as JavaScript prints them: no zero at the end. */
+static void put_thousandths(struct sink *sink, long long number) {
+  char text[32];
+  if (number < 0) number = 0;
+  size_t size = (size_t)snprintf(text, sizeof text, "%lld.%03lld", number / 1000, number % 1000);
+  while (text[size - 1] == '0') size--;
+  if (text[size - 1] == '.') size--;
+  put(sink, text, size);
+}
+
+/* ---- strings ---- */
+
+/* What JSON.stringify escapes, and the two line separators that report/json.ts escapes, too. Returns how many bytes it stands
+ * for, 0 for a byte that is written as it is. */
+static size_t escape_of(const unsigned char *at, size_t left, char escape[8]) {
+  static const char SHORT[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\'};
+  if (*at < sizeof SHORT && SHORT[*at]) snprintf(escape, 8, "\\%c", SHORT[*at]);
+  else if (*at < 0x20) snprintf(escape, 8, "\\u%04x", *at);
+  else if (left >= 3 && at[0] == 0xe2 && at[1] == 0x80 && (at[2] & 0xfe) == 0xa8) return snprintf(escape, 8, "\\u%04x", 0x2000 + (at[2] & 0x3f)), 3;
+  else return 0;
+  return 1;
+}
+
+/* Without quotes. */
+static void put_escaped(struct sink *sink, const char *bytes, size_t size) {
+  const unsigned char *at = (const unsigned char *)bytes;
+  char escape[8];
+  for (size_t done = 0, plain; done < size; done += plain) {
+    size_t escaped = 0;
+    for (plain = 0; done + plain < size && !escaped;)
+      if (!(escaped = escape_of(at + done + plain, size - done - plain, escape))) plain++;
+    put(sink, bytes + done, plain);
+    if (escaped) put_text(sink, escape);
+    plain += escaped;
+  }
+}
+
+static void put_string(struct sink *sink, const char *text) {
+  put_text(sink, "\"");
+  put_escaped(sink, text, strlen(text));
+  put_text(sink, "\"");
+}
+
+static void put_words(struct sink *sink, char **words) {
+  put_text(sink, "[");
+  for (char **word = words; *word; word++) {
+    if (word != words) put_text(sink, ",");
+    put_string(sink, *word);
+  }
+  put_text(sink, "]");
+}
+
+/* With its key; a comma before it. */
+static void put_member(struct sink *sink, const char *key, const char *text) {
+  put_text(sink, ",\"");
+  put_text(sink, key);
+  put_text(sink, "\":");
+  put_string(sink, text);
+}
+
+/* ---- parts ---- */
+
+/* Nanoseconds to thousandths of a millisecond, as src/backends/launch-status.ts rounds them. */
+static long long microseconds(long long from_ns, long long to_ns) { return to_ns > from_ns ? (to_ns - from_ns + 500) / 1000 : 0; }
+
+/* With its key, which is left out where there was no counter. */
+static void put_counted(struct sink *sink, const struct result *result, const char *key, long long least) {
+  long long count = status_number(result->status, key);
+  if (count < least) return;
+  put_text(sink, ",\"");
+  put_text(sink, key);
+  put_text(sink, "\":");
+  put_whole(sink, count);
+}
+
+
+static void put_stream(struct sink *sink, const struct stream *stream) {
+  put_text(sink, "\"");
+  put_escaped(sink, stream->bytes, stream->seen);
+  put_text(sink, "\"");
+}
+
+struct times {
+  long long setup, duration; /* microseconds */
+};
+
+static struct times times_of(const char *status) {
+  long long begun = status_number(status, STATUS_BEGUN_NS), started = status_number(status, STATUS_STARTED_NS), ended = status_number(status, STATUS_ENDED_NS);
+  if (started == 0) started = ended; /* it never got that far */
+  return (struct times){microseconds(begun, started), microseconds(started, ended)};
+}
+
+static void put_usage(struct sink *sink, const struct result *result) {
+  put_text(sink, "{\"cpuMs\":");
+  put_thousandths(sink, status_number(result->status, STATUS_CPU_US));
+  put_text(sink, ",\"peakMemory\":");
+  put_whole(sink, status_number(result->status, STATUS_PEAK_MEMORY));
+  put_counted(sink, result, STATUS_PEAK_PIDS, 1);
+  put_counted(sink, result, STATUS_READ_BYTES, 0);
+  put_counted(sink, result, STATUS_WRITE_BYTES, 0);
+  put_text(sink, "}");
+}
+
+static void put_exit_code(struct sink *sink, const struct ending *ending) {
+  if (ending->exit_code < 0) put_text(sink, "null");
+  else put_whole(sink, ending->exit_code);
+}
+
+static void put_signal(struct sink *sink, const struct ending *ending) {
+  if (ending->signal) put_string(sink, signal_name(ending->signal));
+  else put_text(sink, "null");
+}
+
+static const char *reason_name(enum reason reason) {
+  static const char *const NAMES[REASONS] = {
+#define ROW(value, name) [value] = name,
+      REASON_TABLE(ROW)
+#undef ROW
+  };
+  return NAMES[reason];
+}
+
+/* The command's refused calls are counted by the cgroup; one that was not counted is still one. */
+static long long denial_count(const struct result *result) {
+  const char *counter = result->ending.reason == REASON_MEMORY ? STATUS_OOM_KILLS : result->ending.reason == REASON_PIDS ? STATUS_PIDS_REFUSED : NULL;
+  long long count = counter ? status_number(result->status, counter) : 1;
+  return count > 1 ? count : 1;
+}
+
+static void put_denial(struct sink *sink, const struct entry *denial, long long count) {
+  put_text(sink, "{\"layer\":");
+  put_string(sink, denial->word[1]);
+  put_member(sink, "operation", denial->word[2]);
+  put_member(sink, "target", denial->word[3]);
+  put_text(sink, ",\"count\":");
+  put_whole(sink, count);
+  put_member(sink, "fix", denial->word[4]);
+  put_member(sink, "key", denial->word[5]);
+  put_member(sink, "evidence", "sandbox");
+  put_text(sink, "}");
+}
+
+static void put_denials(struct sink *sink, const struct result *result) {
+  struct entry entry;
+  size_t position = 0;
+  int denials = 0;
+  put_text(sink, "[");
+  while (launchfile_next(result->file, &position, &entry)) {
+    if (entry.verb != V_DENIAL || strcmp(entry.word[0], reason_name(result->ending.reason)) != 0) continue;
+    if (denials++) put_text(sink, ",");
+    put_denial(sink, &entry, denial_count(result));
+  }
+  put_text(sink, "]");
+}
+
+static void put_error(struct sink *sink, const struct result *result) {
+  if (!result->failure) return;
+  put_text(sink, ",\"error\":{\"code\":");
+  put_string(sink, result->failure->code);
+  put_member(sink, "message", result_message(result));
+  put_member(sink, "hint", result->failure->hint);
+  put_text(sink, "}");
+}
+
+/* The members that the plan knows. */
+static void put_planned(struct sink *sink, const char *members) {
+  put_text(sink, ",");
+  put_text(sink, members);
+}
+
+static int is_ok(const struct ending *ending) { return ending->reason == REASON_EXIT && ending->exit_code == 0; }
+
+static const char *truth(int is_true) { return is_true ? "true" : "false"; }
+
+/* ---- forms ---- */
+
+static void put_native(struct sink *sink, const struct result *result, const char *members) {
+  const struct ending *ending = &result->ending;
+  struct times times = times_of(result->status);
+  const char *hint = result_hint(result);
+  put_text(sink, "{\"schema\":1,\"ok\":");
+  put_text(sink, truth(is_ok(ending)));
+  put_text(sink, ",\"exitCode\":");
+  put_exit_code(sink, ending);
+  put_text(sink, ",\"signal\":");
+  put_signal(sink, ending);
+  put_member(sink, "reason", reason_name(ending->reason));
+  put_text(sink, ",\"stdout\":");
+  put_stream(sink, &result->capture->stream[0]);
+  put_text(sink, ",\"stderr\":");
+  put_stream(sink, &result->capture->stream[1]);
+  put_text(sink, ",\"truncated\":{\"stdout\":0,\"stderr\":0},\"encoding\":\"utf8\",\"durationMs\":");
+  put_thousandths(sink, times.duration);
+  put_text(sink, ",\"setupMs\":");
+  put_thousandths(sink, times.setup);
+  put_text(sink, ",\"exitStatus\":");
+  put_whole(sink, ending->exit_status);
+  put_text(sink, ",\"command\":");
+  put_words(sink, result->command);
+  put_text(sink, ",\"usage\":");
+  put_usage(sink, result);
+  put_member(sink, "message", result_message(result));
+  put_text(sink, ",\"denials\":");
+  put_denials(sink, result);
+  put_text(sink, ",\"hints\":[");
+  if (*hint) put_string(sink, hint);
+  put_text(sink, "]");
+  put_error(sink, result);
+  put_planned(sink, members);
+  put_text(sink, "}\n");
+}
+
+/* A caller that only knows stderr must still learn why there is none. */
+static void put_shell_stderr(struct sink *sink, const struct result *result) {
+  char line[64];
+  put_text(sink, "\"");
+  put_escaped(sink, result->capture->stream[1].bytes, result->capture->stream[1].seen);
+  if (result->failure) {
+    const char *message = result_message(result);
+    put_escaped(sink, line, (size_t)snprintf(line, sizeof line, "llm-do: error %s: ", result->failure->code));
+    put_escaped(sink, message, strlen(message));
+    put_escaped(sink, "\n", 1);
+  }
+  put_text(sink, "\"");
+}
+
+static void put_shell(struct sink *sink, const struct result *result) {
+  put_text(sink, "{\"stdout\":");
+  put_stream(sink, &result->capture->stream[0]);
+  put_text(sink, ",\"stderr\":");
+  put_shell_stderr(sink, result);
+  put_text(sink, ",\"exit_code\":");
+  if (result->ending.reason == REASON_TIMEOUT) put_text(sink, "-1");
+  else put_whole(sink, result->ending.exit_status);
+  put_text(sink, ",\"truncated\":false}\n");
+}
+
+static void put_task(struct sink *sink, const struct result *result) {
+  enum reason reason = result->ending.reason;
+  int says_it_all = reason == REASON_EXIT || reason == REASON_SIGNAL;
+  put_text(sink, "{\"success\":");
+  put_text(sink, truth(is_ok(&result->ending)));
+  put_text(sink, ",\"stdout\":");
+  put_stream(sink, &result->capture->stream[0]);
+  put_text(sink, ",\"stderr\":");
+  put_stream(sink, &result->capture->stream[1]);
+  put_text(sink, ",\"exitCode\":");
+  put_whole(sink, result->ending.exit_status);
+  put_text(sink, ",\"executionTime\":");
+  put_whole(sink, (times_of(result->status).duration + 500) / 1000);
+  put_text(sink, ",\"timedOut\":");
+  put_text(sink, truth(reason == REASON_TIMEOUT));
+  if (!says_it_all) put_member(sink, "error", result_message(result));
+  put_text(sink, "}\n");
+}
+
+static void put_record(struct sink *sink, const struct result *result, const struct audit_line *line, const char *members) {
+  put_text(sink, "{\"schema\":1,\"decision\":\"run\"");
+  put_member(sink, "time", line->time);
+  put_member(sink, "decidedBy", line->decided_by);
+  put_member(sink, "argvSha256", line->argv_hash);
+  put_text(sink, ",\"argv\":");
+  put_words(sink, result->command);
+  put_member(sink, "reason", reason_name(result->ending.reason));
+  put_text(sink, ",\"exitCode\":");
+  put_exit_code(sink, &result->ending);
+  put_text(sink, ",\"signal\":");
+  put_signal(sink, &result->ending);
+  put_text(sink, ",\"durationMs\":");
+  put_thousandths(sink, times_of(result->status).duration);
+  put_text(sink, ",\"usage\":");
+  put_usage(sink, result);
+  put_text(sink, ",\"denials\":");
+  put_denials(sink, result);
+  if (result->failure) put_member(sink, "error", result->failure->code);
+  put_planned(sink, members);
+  put_member(sink, "prev", line->previous_hash);
+  put_text(sink, "}\n");
+}
+
+/* ---- one line ---- */
+
+enum form { FORM_NATIVE, FORM_SHELL, FORM_TASK, FORMS };
+
+static enum form form_named(const char *name) {
+  static const char *const NAMES[FORMS] = {"native", "shell", "task"};
+  enum form form = 0;
+  while (form < FORMS && strcmp(NAMES[form], name) != 0) form++;
+  return form;
+}
+
+int result_is_sound(const struct launchfile *file) {
+  struct entry result, capture;
+  int is_there = launchfile_find(file, V_RESULT, &result);
+  return is_there == launchfile_find(file, V_CAPTURE, &capture) && (!is_there || form_named(result.word[0]) != FORMS);
+}
+
+static struct sink *open_sink(int fd) {
+  static struct sink sink;
+  sink.fd = fd;
+  sink.error = 0;
+  return &sink;
+}
+
+int result_write(const struct result *result, int fd) {
+  struct sink *sink = open_sink(fd);
+  struct entry entry;
+  if (!launchfile_find(result->file, V_RESULT, &entry)) return EBADMSG;
+  switch (form_named(entry.word[0])) {
+    case FORM_NATIVE: put_native(sink, result, entry.word[1]); break;
+    case FORM_SHELL: put_shell(sink, result); break;
+    case FORM_TASK: put_task(sink, result); break;
+    case FORMS: return EBADMSG;
+  }
+  flush(sink);
+  return sink->error;
+}
+
+int result_write_record(const struct result *result, const struct audit_line *line, int fd) {
+  struct sink *sink = open_sink(fd);
+  struct entry entry;
+  if (!launchfile_find(result->file, V_AUDIT, &entry)) return EBADMSG;
+  put_record(sink, result, line, entry.word[1]);
+  flush(sink);
+  return sink->error;
+}

@@ -1,0 +1,328 @@
+#include "client/result.h"
+
+#include "lib/utf8.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define TEXT_MAX 4096
+
+/* ---- launch's line ---- */
+
+/* Strings of the line escape their quotes, so none of them can look like a key. */
+long long status_number(const char *status, const char *key) {
+  char quoted[32];
+  snprintf(quoted, sizeof quoted, "\"%s\":", key);
+  const char *at = strstr(status, quoted);
+  return at ? strtoll(at + strlen(quoted), NULL, 10) : -1;
+}
+
+static int status_says(const char *status, const char *key, const char *text) {
+  char quoted[64];
+  return (size_t)snprintf(quoted, sizeof quoted, "\"%s\":\"%s\"", key, text) < sizeof quoted && strstr(status, quoted) != NULL;
+}
+
+static int has_key(const struct result *result, const char *key) {
+  char quoted[32];
+  snprintf(quoted, sizeof quoted, "\"%s\":", key);
+  return strstr(result->status, quoted) != NULL;
+}
+
+static int read_reason(const char *status, enum reason *reason) {
+#define ROW(value, name) \
+  if (status_says(status, STATUS_REASON, name)) return *reason = value, 0;
+  REASON_TABLE(ROW)
+#undef ROW
+  return -1;
+}
+
+/* Of a command that was not executed; an errno without words, and what the engine has printed, are explained by Node. */
+static const struct exec_failure *read_failure(const char *status) {
+  const struct exec_failure *failure = exec_failure((int)status_number(status, STATUS_ERRNO), status_says(status, STATUS_STEP, "interpreter"));
+  return failure && status_says(status, STATUS_CODE, failure->code) && status_says(status, STATUS_DETAIL, "") ? failure : NULL;
+}
+
+int result_read(struct result *result) {
+  const char *status = result->status;
+  if (read_reason(status, &result->ending.reason) < 0) return -1;
+  result->ending.exit_code = (int)status_number(status, STATUS_EXIT_CODE);
+  result->ending.signal = (int)status_number(status, STATUS_SIGNAL);
+  result->ending.exit_status = (int)status_number(status, STATUS_EXIT_STATUS);
+  result->failure = result->ending.reason == REASON_SETUP ? read_failure(status) : NULL;
+  return 0;
+}
+
+static int has_failed(const struct result *result) { return result->ending.exit_code != 0; }
+
+/* ---- hidden paths ---- */
+
+static int is_at_or_below(const char *path, const char *top) {
+  size_t length = strlen(top);
+  return strncmp(path, top, length) == 0 && (path[length] == 0 || path[length] == '/');
+}
+
+/* A directory or a tmpfs that the sandbox makes holds nothing of the host. */
+static int shows(const struct entry *entry, const char *path) {
+  switch (entry->verb) {
+    case V_ZONE:
+    case V_BIND: return is_at_or_below(path, entry->word[1]);
+    case V_SYMLINK: return is_at_or_below(path, entry->word[0]);
+    case V_FILE:
+    case V_TMPFS:
+    case V_DIRECTORY: return strcmp(path, entry->word[0]) == 0;
+    default: return 0;
+  }
+}
+
+/* The plan shows of /etc what programs need: the rest of it is no path to suggest. */
+static int is_shown(const struct launchfile *file, const char *path) {
+  struct entry entry;
+  size_t position = 0;
+  if (is_at_or_below(path, "/proc") || is_at_or_below(path, "/dev") || is_at_or_below(path, "/etc")) return 1;
+  while (launchfile_next(file, &position, &entry))
+    if (shows(&entry, path)) return 1;
+  return 0;
+}
+
+/* A path that exists on the host and not inside may explain the failure. src/run/exec.ts names it, by the same rule. */
+static int names_hidden_path(const struct result *result) {
+  for (char **word = result->command + 1; result->command[0] && *word; word++)
+    if (**word == '/' && (*word)[1] && !is_shown(result->file, *word) && access(*word, F_OK) == 0) return 1;
+  return 0;
+}
+
+/* Bytes at the end of stderr, as many as src/report/stderr-denials.ts reads. */
+#define LOOKED_AT (16u << 10)
+
+/* Words of a file system that refuses writes, or is full; of calls that the filter refuses (src/report/filter-denials.ts). */
+static const char *const REFUSALS[] = {"read-only file system", "EROFS", "no space left on device", "ENOSPC",
+                                       "operation not permitted", "new namespace", "no usable sandbox", "user namespaces", "cross-device", "EXDEV"};
+
+static int ends_path(char c) { return c == 0 || strchr(" \t\r\n'\"`:,;()", c) != NULL; }
+
+static int is_hidden(const struct launchfile *file, const char *from, size_t length) {
+  char path[4096];
+  if (length < 2 || length >= sizeof path) return 0;
+  memcpy(path, from, length);
+  path[length] = 0;
+  return !is_shown(file, path) && access(path, F_OK) == 0;
+}
+
+/* Does the text name a hidden path? It takes more for a path than Node does, which decides. */
+static int text_names_hidden_path(const struct launchfile *file, const char *text) {
+  for (const char *at = strchr(text, '/'); at; at = strchr(at, '/')) {
+    size_t length = 0;
+    while (!ends_path(at[length])) length++;
+    if ((at == text || ends_path(at[-1])) && is_hidden(file, at, length)) return 1;
+    at += length;
+  }
+  return 0;
+}
+
+int result_tells_of_refusal(const struct result *result) {
+  static char text[LOOKED_AT + 1];
+  const struct stream *stream = &result->capture->stream[1];
+  if (!result->capture->is_on || !stream_is_whole(stream) || !has_failed(result)) return 0;
+  size_t size = stream->seen < LOOKED_AT ? stream->seen : LOOKED_AT;
+  memcpy(text, stream->bytes + stream->seen - size, size);
+  text[size] = 0;
+  for (size_t i = 0; i < sizeof REFUSALS / sizeof *REFUSALS; i++)
+    if (strcasestr(text, REFUSALS[i])) return 1;
+  return text_names_hidden_path(result->file, text);
+}
+
+/* ---- events that Node has words for ---- */
+
+/* Did the command have all the processes that the V_RLIMIT entry allows? It counts no refusals. The command and init are among them. */
+static int may_lack_processes(const struct result *result) {
+  struct entry entry;
+  size_t position = 0;
+  uint64_t number, most;
+  while (launchfile_next(result->file, &position, &entry)) {
+    if (entry.verb != V_RLIMIT || parse_number(entry.word[0], INT32_MAX, &number) < 0 || number != RLIMIT_NPROC) continue;
+    if (parse_number(entry.word[1], INT64_MAX, &most) < 0) return 1;
+    if (status_number(result->status, STATUS_PEAK_PIDS) >= (long long)most || status_number(result->status, STATUS_KILLED) + 1 + NAMESPACE_PROCESSES >= (long long)most) return 1;
+  }
+  return 0;
+}
+
+#define NETWORK "\"" STATUS_NETWORK "\":["
+#define REFUSED "\"verdict\":\"not-" /* no text in JSON can hold it */
+#define DENIED "\"verdict\":\"denied"
+#define UNREACHABLE "\"verdict\":\"unreachable"
+#define UNRESOLVED "\"verdict\":\"unresolved"
+#define TOO_MANY "\"verdict\":\"too-many"
+
+/* The rows are a part of the JSON result and of the audit log. People read of a restricted network when the command has failed, or when it was lost. */
+static int tells_of_network(const struct result *result) {
+  struct entry entry;
+  const char *rows = strstr(result->status, NETWORK);
+  if (!rows) return 0;
+  if (has_key(result, STATUS_NETWORK_LOST) || has_key(result, STATUS_NETWORK_OMITTED)) return 1;
+  if (result->capture->is_on || launchfile_find(result->file, V_AUDIT, &entry)) return rows[strlen(NETWORK)] != ']';
+  return has_failed(result) && (strstr(rows, REFUSED) || strstr(rows, DENIED) || strstr(rows, UNREACHABLE) || strstr(rows, UNRESOLVED) || strstr(rows, TOO_MANY));
+}
+
+static int has_events(const struct result *result) {
+  enum reason reason = result->ending.reason;
+  if (status_number(result->status, STATUS_SET_IDS) > 0 || has_key(result, STATUS_UNWATCHED) || has_key(result, STATUS_FULL) || has_key(result, STATUS_LAYER)) return 1;
+  if (reason != REASON_MEMORY && status_number(result->status, STATUS_OOM_KILLS) > 0) return 1;
+  if (reason != REASON_PIDS && status_number(result->status, STATUS_PIDS_REFUSED) > 0) return 1;
+  if (tells_of_network(result)) return 1;
+  return has_failed(result) && (has_key(result, STATUS_CONFIG_LOCKED) || may_lack_processes(result));
+}
+
+/* ---- which ends are known ---- */
+
+static int find_words(const struct result *result, struct entry *words) {
+  size_t position = 0;
+  while (launchfile_next(result->file, &position, words))
+    if (words->verb == V_REASON && status_says(result->status, STATUS_REASON, words->word[0])) return 1;
+  return 0;
+}
+
+static int has_words(const struct result *result) {
+  struct entry words;
+  switch (result->ending.reason) {
+    case REASON_EXIT:
+    case REASON_SIGNAL:
+    case REASON_CANCELLED: return 1;
+    case REASON_SETUP: return result->failure != NULL && result->failure != exec_failure(ENOENT, 1); /* Node finds the interpreter */
+    case REASON_TIMEOUT:
+    case REASON_CPU_TIME:
+    case REASON_MEMORY:
+    case REASON_PIDS:
+    case REASON_SECCOMP: return find_words(result, &words);
+    default: return 0;
+  }
+}
+
+/* Ends of which Node looks for a path that the command names and does not find. */
+static int ended_on_its_own(const struct result *result) {
+  enum reason reason = result->ending.reason;
+  return reason == REASON_EXIT || reason == REASON_SIGNAL || reason == REASON_PIDS || reason == REASON_SECCOMP;
+}
+
+/* A name that a terminal does not show as it is must be spelled. */
+static int is_printable(const char *name) {
+  for (const char *at = name; *at; at++)
+    if (*at < ' ' || *at > '~') return 0;
+  return 1;
+}
+
+int result_is_known(const struct result *result) {
+  if (!has_words(result) || has_events(result)) return 0;
+  if (result->failure && !result->capture->is_on && !is_printable(result->command[0])) return 0;
+  return !has_failed(result) || !ended_on_its_own(result) || !names_hidden_path(result);
+}
+
+int result_is_plain(const struct result *result) {
+  for (int i = 0; result->capture->is_on && i < CAPTURE_POLLS; i++) {
+    const struct stream *stream = &result->capture->stream[i];
+    if (!stream_is_whole(stream) || !utf8_is_text(stream->bytes, stream->seen)) return 0;
+  }
+  for (char **word = result->command; *word; word++)
+    if (!utf8_is_text(*word, strlen(*word))) return 0;
+  return 1;
+}
+
+/* ---- its words ---- */
+
+const char *signal_name(int number) {
+  static const char *const NAMES[] = {SIGNAL_NAMES};
+  static char other[16];
+  if (number > 0 && (size_t)number <= sizeof NAMES / sizeof *NAMES) return NAMES[number - 1];
+  snprintf(other, sizeof other, "SIG%d", number);
+  return other;
+}
+
+static int is_quiet(int number) {
+  static const int QUIET[] = {QUIET_SIGNALS};
+  for (size_t i = 0; i < sizeof QUIET / sizeof *QUIET; i++)
+    if (QUIET[i] == number) return 1;
+  return 0;
+}
+
+/* What ended the command. */
+static void write_head(const struct result *result, char *text, size_t room) {
+  struct entry words;
+  long long by = status_number(result->status, STATUS_CANCELLED_BY);
+  text[0] = 0;
+  if (result->ending.reason == REASON_SIGNAL && !is_quiet(result->ending.signal)) snprintf(text, room, "ended by %s", signal_name(result->ending.signal));
+  else if (result->ending.reason == REASON_CANCELLED) snprintf(text, room, by > 0 ? "cancelled by %s" : "cancelled", signal_name((int)by));
+  else if (find_words(result, &words)) snprintf(text, room, "%s", words.word[1]);
+}
+
+const char *result_message(const struct result *result) {
+  static char text[TEXT_MAX];
+  const char *program = result->command[0];
+  long long killed = status_number(result->status, STATUS_KILLED);
+  if (result->failure) return snprintf(text, sizeof text, "%s: %s", *program ? program : "''", result->failure->what), text;
+  write_head(result, text, sizeof text);
+  size_t length = strlen(text);
+  if (length && killed > 0) snprintf(text + length, sizeof text - length, "; %lld process%s killed", killed, killed == 1 ? "" : "es");
+  return text;
+}
+
+const char *result_hint(const struct result *result) {
+  struct entry words;
+  if (result->failure) return result->failure->hint;
+  return result->ending.reason != REASON_EXIT && find_words(result, &words) ? words.word[2] : "";
+}
+
+/* ---- for people ---- */
+
+/* A reader that has gone is not our failure. */
+static int print(int fd, const char *text, size_t length) {
+  for (size_t done = 0; done < length;) {
+    ssize_t sent = write(fd, text + done, length - done);
+    struct pollfd takes = {fd, POLLOUT, 0};
+    if (sent >= 0) done += (size_t)sent;
+    else if (errno == EPIPE) return 0;
+    else if (errno == EAGAIN) poll(&takes, 1, -1);
+    else if (errno != EINTR) return done > 0 ? 0 : -1;
+  }
+  return 0;
+}
+
+struct lines {
+  size_t size;
+  char bytes[2 * TEXT_MAX];
+};
+
+static void add_line(struct lines *lines, const char *kind, const char *text, size_t length) {
+  size_t room = sizeof lines->bytes - lines->size;
+  int added = snprintf(lines->bytes + lines->size, room, "llm-do: %s%.*s\n", kind, (int)length, text);
+  lines->size += added < 0 ? 0 : (size_t)added < room ? (size_t)added : room - 1;
+}
+
+static void add_hint(struct lines *lines, const char *hint) {
+  for (const char *next; *hint; hint = next) {
+    size_t length = strcspn(hint, "\n");
+    next = hint + length + (hint[length] == '\n');
+    add_line(lines, "hint: ", hint, length);
+  }
+}
+
+/* A person at a terminal reads the plan's hint for a command that failed on its own. */
+static const char *hint_for_people(const struct result *result, int fd) {
+  struct entry words;
+  if (result->ending.reason != REASON_EXIT) return result_hint(result);
+  return has_failed(result) && isatty(fd) && find_words(result, &words) ? words.word[2] : "";
+}
+
+int result_print(const struct result *result, int fd) {
+  static struct lines lines;
+  char kind[64] = "";
+  const char *message = result_message(result);
+  lines.size = 0;
+  if (result->failure) snprintf(kind, sizeof kind, "error %s: ", result->failure->code);
+  if (*message) add_line(&lines, kind, message, strlen(message));
+  add_hint(&lines, hint_for_people(result, fd));
+  return print(fd, lines.bytes, lines.size);
+}

@@ -1,0 +1,58 @@
+/**
+ * The end of a run that no native program has reported: plain processes, wasm modules, a container without our init. The same rules as
+ * native/lib/status.c, which reports all others; tests/ends.ts has the cases of both. Pure.
+ */
+import { EXIT_CANCELLED, EXIT_KILLED, EXIT_PROTECTED, EXIT_TIMEOUT, type Reason, SIGNALS } from '../contract.ts'
+import { exitStatusOf } from '../error.ts'
+import type { Ending, Outcome } from './outcome.ts'
+
+/** @returns `SIG34` for a signal without a name, as those of real time are */
+export const signalName = (number: number): string => SIGNALS[number - 1] ?? `SIG${number}`
+
+/**
+ * Linux numbers, also on macOS and Windows: the command runs on a Linux kernel.
+ * @returns 0 for a word that names no signal
+ */
+export function signalNumber(name: string): number {
+  const at = (SIGNALS as readonly string[]).indexOf(name)
+  return at >= 0 ? at + 1 : Number(/^SIG(\d+)$/.exec(name)?.[1] ?? 0)
+}
+
+/** Whatever wait status the command had: it may have caught SIGTERM, or have exited beyond the limit. */
+const KILLED: ReadonlySet<Reason> = new Set(['cpu-time', 'disk', 'memory', 'lost'])
+
+/** The exit status of our own process follows from the rest. */
+export function withExitStatus<T extends Omit<Ending, 'exitStatus'> & Pick<Outcome, 'failure'>>(
+  outcome: T,
+): T & Ending {
+  return { ...outcome, exitStatus: exitStatus(outcome) }
+}
+
+function exitStatus({
+  reason,
+  exitCode,
+  signal,
+  failure,
+}: Omit<Ending, 'exitStatus'> & Pick<Outcome, 'failure'>): number {
+  if (reason === 'timeout') return EXIT_TIMEOUT
+  if (reason === 'cancelled') return EXIT_CANCELLED
+  if (reason === 'protected') return EXIT_PROTECTED
+  if (KILLED.has(reason)) return EXIT_KILLED
+  if (reason === 'setup') return exitStatusOf(failure?.code ?? 'SETUP_FAILED')
+  if (signal !== null) return 128 + signalNumber(signal)
+  return exitCode ?? EXIT_KILLED
+}
+
+/** The reason of a command that ended on its own, or seemed to: counters and the system call filter may know better. */
+export function ownReason(
+  { exitCode, signal, events }: Pick<Outcome, 'exitCode' | 'signal' | 'events'>,
+  isFiltered: boolean,
+): Reason {
+  if (signal === 'SIGSYS' && isFiltered) return 'seccomp'
+  if (signal === 'SIGKILL' && (events?.oomKill ?? 0) > 0) return 'memory'
+  if (exitCode !== 0 && (events?.pidsMax ?? 0) > 0) return 'pids'
+  return signal === null ? 'exit' : 'signal'
+}
+
+/** Ends that our own supervision of a process knows. */
+export const REASON_OF_CAUSE = { deadline: 'timeout', cancelled: 'cancelled' } as const
