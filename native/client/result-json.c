@@ -10,6 +10,7 @@
 
 struct sink {
   int fd, error;
+  int has_member; /* of the object that is being written */
   size_t used;
   char bytes[64 << 10];
 };
@@ -98,35 +99,39 @@ static void put_words(struct sink *sink, char **words) {
   put_text(sink, "]");
 }
 
-/* With its key; a comma before it. */
-static void put_member(struct sink *sink, const char *key, const char *text) {
-  put_text(sink, ",\"");
-  put_text(sink, key);
-  put_text(sink, "\":");
-  put_string(sink, text);
+static void put_truth(struct sink *sink, int is_true) { put_text(sink, is_true ? "true" : "false"); }
+
+/* ---- objects ---- */
+
+static void begin(struct sink *sink) {
+  put_text(sink, "{");
+  sink->has_member = 0;
 }
 
-/* ---- parts ---- */
+static void end(struct sink *sink) {
+  put_text(sink, "}");
+  sink->has_member = 1;
+}
+
+/* The value follows. */
+static struct sink *key(struct sink *sink, const char *name) {
+  put_text(sink, sink->has_member ? ",\"" : "\"");
+  put_text(sink, name);
+  put_text(sink, "\":");
+  sink->has_member = 1;
+  return sink;
+}
+
+/* The members that the plan knows. */
+static void put_planned(struct sink *sink, const char *members) {
+  put_text(sink, ",");
+  put_text(sink, members);
+}
+
+/* ---- parts of a result ---- */
 
 /* Nanoseconds to thousandths of a millisecond, as src/backends/launch-status.ts rounds them. */
 static long long microseconds(long long from_ns, long long to_ns) { return to_ns > from_ns ? (to_ns - from_ns + 500) / 1000 : 0; }
-
-/* With its key, which is left out where there was no counter. */
-static void put_counted(struct sink *sink, const struct result *result, const char *key, long long least) {
-  long long count = status_number(result->status, key);
-  if (count < least) return;
-  put_text(sink, ",\"");
-  put_text(sink, key);
-  put_text(sink, "\":");
-  put_whole(sink, count);
-}
-
-
-static void put_stream(struct sink *sink, const struct stream *stream) {
-  put_text(sink, "\"");
-  put_escaped(sink, stream->bytes, stream->seen);
-  put_text(sink, "\"");
-}
 
 struct times {
   long long setup, duration; /* microseconds */
@@ -138,15 +143,26 @@ static struct times times_of(const char *status) {
   return (struct times){microseconds(begun, started), microseconds(started, ended)};
 }
 
+static void put_stream(struct sink *sink, const struct stream *stream) {
+  put_text(sink, "\"");
+  put_escaped(sink, stream->bytes, stream->seen);
+  put_text(sink, "\"");
+}
+
+/* Left out where there was no counter. */
+static void put_counted(struct sink *sink, const struct result *result, const char *counter, long long least) {
+  long long count = status_number(result->status, counter);
+  if (count >= least) put_whole(key(sink, counter), count);
+}
+
 static void put_usage(struct sink *sink, const struct result *result) {
-  put_text(sink, "{\"cpuMs\":");
-  put_thousandths(sink, status_number(result->status, STATUS_CPU_US));
-  put_text(sink, ",\"peakMemory\":");
-  put_whole(sink, status_number(result->status, STATUS_PEAK_MEMORY));
+  begin(sink);
+  put_thousandths(key(sink, "cpuMs"), status_number(result->status, STATUS_CPU_US));
+  put_whole(key(sink, "peakMemory"), status_number(result->status, STATUS_PEAK_MEMORY));
   put_counted(sink, result, STATUS_PEAK_PIDS, 1);
   put_counted(sink, result, STATUS_READ_BYTES, 0);
   put_counted(sink, result, STATUS_WRITE_BYTES, 0);
-  put_text(sink, "}");
+  end(sink);
 }
 
 static void put_exit_code(struct sink *sink, const struct ending *ending) {
@@ -159,16 +175,7 @@ static void put_signal(struct sink *sink, const struct ending *ending) {
   else put_text(sink, "null");
 }
 
-static const char *reason_name(enum reason reason) {
-  static const char *const NAMES[REASONS] = {
-#define ROW(value, name) [value] = name,
-      REASON_TABLE(ROW)
-#undef ROW
-  };
-  return NAMES[reason];
-}
-
-/* The command's refused calls are counted by the cgroup; one that was not counted is still one. */
+/* What the cgroup has refused is counted; a limit without a counter was met once. */
 static long long denial_count(const struct result *result) {
   const char *counter = result->ending.reason == REASON_MEMORY ? STATUS_OOM_KILLS : result->ending.reason == REASON_PIDS ? STATUS_PIDS_REFUSED : NULL;
   long long count = counter ? status_number(result->status, counter) : 1;
@@ -176,16 +183,15 @@ static long long denial_count(const struct result *result) {
 }
 
 static void put_denial(struct sink *sink, const struct entry *denial, long long count) {
-  put_text(sink, "{\"layer\":");
-  put_string(sink, denial->word[1]);
-  put_member(sink, "operation", denial->word[2]);
-  put_member(sink, "target", denial->word[3]);
-  put_text(sink, ",\"count\":");
-  put_whole(sink, count);
-  put_member(sink, "fix", denial->word[4]);
-  put_member(sink, "key", denial->word[5]);
-  put_member(sink, "evidence", "sandbox");
-  put_text(sink, "}");
+  begin(sink);
+  put_string(key(sink, "layer"), denial->word[1]);
+  put_string(key(sink, "operation"), denial->word[2]);
+  put_string(key(sink, "target"), denial->word[3]);
+  put_whole(key(sink, "count"), count);
+  put_string(key(sink, "fix"), denial->word[4]);
+  put_string(key(sink, "key"), denial->word[5]);
+  put_string(key(sink, "evidence"), "sandbox");
+  end(sink);
 }
 
 static void put_denials(struct sink *sink, const struct result *result) {
@@ -201,61 +207,49 @@ static void put_denials(struct sink *sink, const struct result *result) {
   put_text(sink, "]");
 }
 
-static void put_error(struct sink *sink, const struct result *result) {
-  if (!result->failure) return;
-  put_text(sink, ",\"error\":{\"code\":");
-  put_string(sink, result->failure->code);
-  put_member(sink, "message", result_message(result));
-  put_member(sink, "hint", result->failure->hint);
-  put_text(sink, "}");
+static void put_hints(struct sink *sink, const char *hint) {
+  put_text(sink, "[");
+  if (*hint) put_string(sink, hint);
+  put_text(sink, "]");
 }
 
-/* The members that the plan knows. */
-static void put_planned(struct sink *sink, const char *members) {
-  put_text(sink, ",");
-  put_text(sink, members);
+static void put_error(struct sink *sink, const struct result *result) {
+  if (!result->failure) return;
+  begin(key(sink, "error"));
+  put_string(key(sink, "code"), result->failure->code);
+  put_string(key(sink, "message"), result_message(result));
+  put_string(key(sink, "hint"), result->failure->hint);
+  end(sink);
 }
 
 static int is_ok(const struct ending *ending) { return ending->reason == REASON_EXIT && ending->exit_code == 0; }
-
-static const char *truth(int is_true) { return is_true ? "true" : "false"; }
 
 /* ---- forms ---- */
 
 static void put_native(struct sink *sink, const struct result *result, const char *members) {
   const struct ending *ending = &result->ending;
   struct times times = times_of(result->status);
-  const char *hint = result_hint(result);
-  put_text(sink, "{\"schema\":1,\"ok\":");
-  put_text(sink, truth(is_ok(ending)));
-  put_text(sink, ",\"exitCode\":");
-  put_exit_code(sink, ending);
-  put_text(sink, ",\"signal\":");
-  put_signal(sink, ending);
-  put_member(sink, "reason", reason_name(ending->reason));
-  put_text(sink, ",\"stdout\":");
-  put_stream(sink, &result->capture->stream[0]);
-  put_text(sink, ",\"stderr\":");
-  put_stream(sink, &result->capture->stream[1]);
-  put_text(sink, ",\"truncated\":{\"stdout\":0,\"stderr\":0},\"encoding\":\"utf8\",\"durationMs\":");
-  put_thousandths(sink, times.duration);
-  put_text(sink, ",\"setupMs\":");
-  put_thousandths(sink, times.setup);
-  put_text(sink, ",\"exitStatus\":");
-  put_whole(sink, ending->exit_status);
-  put_text(sink, ",\"command\":");
-  put_words(sink, result->command);
-  put_text(sink, ",\"usage\":");
-  put_usage(sink, result);
-  put_member(sink, "message", result_message(result));
-  put_text(sink, ",\"denials\":");
-  put_denials(sink, result);
-  put_text(sink, ",\"hints\":[");
-  if (*hint) put_string(sink, hint);
-  put_text(sink, "]");
+  begin(sink);
+  put_whole(key(sink, "schema"), 1);
+  put_truth(key(sink, "ok"), is_ok(ending));
+  put_exit_code(key(sink, "exitCode"), ending);
+  put_signal(key(sink, "signal"), ending);
+  put_string(key(sink, "reason"), reason_name(ending->reason));
+  put_stream(key(sink, "stdout"), &result->capture->stream[0]);
+  put_stream(key(sink, "stderr"), &result->capture->stream[1]);
+  put_text(key(sink, "truncated"), "{\"stdout\":0,\"stderr\":0}");
+  put_string(key(sink, "encoding"), "utf8");
+  put_thousandths(key(sink, "durationMs"), times.duration);
+  put_thousandths(key(sink, "setupMs"), times.setup);
+  put_whole(key(sink, "exitStatus"), ending->exit_status);
+  put_words(key(sink, "command"), result->command);
+  put_usage(key(sink, "usage"), result);
+  put_string(key(sink, "message"), result_message(result));
+  put_denials(key(sink, "denials"), result);
+  put_hints(key(sink, "hints"), result_hint(result));
   put_error(sink, result);
   put_planned(sink, members);
-  put_text(sink, "}\n");
+  end(sink);
 }
 
 /* A caller that only knows stderr must still learn why there is none. */
@@ -272,58 +266,49 @@ static void put_shell_stderr(struct sink *sink, const struct result *result) {
   put_text(sink, "\"");
 }
 
+#define TIMED_OUT "-1"
+
 static void put_shell(struct sink *sink, const struct result *result) {
-  put_text(sink, "{\"stdout\":");
-  put_stream(sink, &result->capture->stream[0]);
-  put_text(sink, ",\"stderr\":");
-  put_shell_stderr(sink, result);
-  put_text(sink, ",\"exit_code\":");
-  if (result->ending.reason == REASON_TIMEOUT) put_text(sink, "-1");
-  else put_whole(sink, result->ending.exit_status);
-  put_text(sink, ",\"truncated\":false}\n");
+  begin(sink);
+  put_stream(key(sink, "stdout"), &result->capture->stream[0]);
+  put_shell_stderr(key(sink, "stderr"), result);
+  if (result->ending.reason == REASON_TIMEOUT) put_text(key(sink, "exit_code"), TIMED_OUT);
+  else put_whole(key(sink, "exit_code"), result->ending.exit_status);
+  put_truth(key(sink, "truncated"), 0);
+  end(sink);
 }
 
 static void put_task(struct sink *sink, const struct result *result) {
   enum reason reason = result->ending.reason;
-  int says_it_all = reason == REASON_EXIT || reason == REASON_SIGNAL;
-  put_text(sink, "{\"success\":");
-  put_text(sink, truth(is_ok(&result->ending)));
-  put_text(sink, ",\"stdout\":");
-  put_stream(sink, &result->capture->stream[0]);
-  put_text(sink, ",\"stderr\":");
-  put_stream(sink, &result->capture->stream[1]);
-  put_text(sink, ",\"exitCode\":");
-  put_whole(sink, result->ending.exit_status);
-  put_text(sink, ",\"executionTime\":");
-  put_whole(sink, (times_of(result->status).duration + 500) / 1000);
-  put_text(sink, ",\"timedOut\":");
-  put_text(sink, truth(reason == REASON_TIMEOUT));
-  if (!says_it_all) put_member(sink, "error", result_message(result));
-  put_text(sink, "}\n");
+  begin(sink);
+  put_truth(key(sink, "success"), is_ok(&result->ending));
+  put_stream(key(sink, "stdout"), &result->capture->stream[0]);
+  put_stream(key(sink, "stderr"), &result->capture->stream[1]);
+  put_whole(key(sink, "exitCode"), result->ending.exit_status);
+  put_whole(key(sink, "executionTime"), (times_of(result->status).duration + 500) / 1000);
+  put_truth(key(sink, "timedOut"), reason == REASON_TIMEOUT);
+  if (reason != REASON_EXIT && reason != REASON_SIGNAL) put_string(key(sink, "error"), result_message(result));
+  end(sink);
 }
 
 static void put_record(struct sink *sink, const struct result *result, const struct audit_line *line, const char *members) {
-  put_text(sink, "{\"schema\":1,\"decision\":\"run\"");
-  put_member(sink, "time", line->time);
-  put_member(sink, "decidedBy", line->decided_by);
-  put_member(sink, "argvSha256", line->argv_hash);
-  put_text(sink, ",\"argv\":");
-  put_words(sink, result->command);
-  put_member(sink, "reason", reason_name(result->ending.reason));
-  put_text(sink, ",\"exitCode\":");
-  put_exit_code(sink, &result->ending);
-  put_text(sink, ",\"signal\":");
-  put_signal(sink, &result->ending);
-  put_text(sink, ",\"durationMs\":");
-  put_thousandths(sink, times_of(result->status).duration);
-  put_text(sink, ",\"usage\":");
-  put_usage(sink, result);
-  put_text(sink, ",\"denials\":");
-  put_denials(sink, result);
-  if (result->failure) put_member(sink, "error", result->failure->code);
+  begin(sink);
+  put_whole(key(sink, "schema"), 1);
+  put_string(key(sink, "decision"), "run");
+  put_string(key(sink, "time"), line->time);
+  put_string(key(sink, "decidedBy"), line->decided_by);
+  put_string(key(sink, "argvSha256"), line->argv_hash);
+  put_words(key(sink, "argv"), result->command);
+  put_string(key(sink, "reason"), reason_name(result->ending.reason));
+  put_exit_code(key(sink, "exitCode"), &result->ending);
+  put_signal(key(sink, "signal"), &result->ending);
+  put_thousandths(key(sink, "durationMs"), times_of(result->status).duration);
+  put_usage(key(sink, "usage"), result);
+  put_denials(key(sink, "denials"), result);
+  if (result->failure) put_string(key(sink, "error"), result->failure->code);
   put_planned(sink, members);
-  put_member(sink, "prev", line->previous_hash);
-  put_text(sink, "}\n");
+  put_string(key(sink, "prev"), line->previous_hash);
+  end(sink);
 }
 
 /* ---- one line ---- */
@@ -350,6 +335,12 @@ static struct sink *open_sink(int fd) {
   return &sink;
 }
 
+static int finish(struct sink *sink) {
+  put_text(sink, "\n");
+  flush(sink);
+  return sink->error;
+}
+
 int result_write(const struct result *result, int fd) {
   struct sink *sink = open_sink(fd);
   struct entry entry;
@@ -360,8 +351,7 @@ int result_write(const struct result *result, int fd) {
     case FORM_TASK: put_task(sink, result); break;
     case FORMS: return EBADMSG;
   }
-  flush(sink);
-  return sink->error;
+  return finish(sink);
 }
 
 int result_write_record(const struct result *result, const struct audit_line *line, int fd) {
@@ -369,6 +359,5 @@ int result_write_record(const struct result *result, const struct audit_line *li
   struct entry entry;
   if (!launchfile_find(result->file, V_AUDIT, &entry)) return EBADMSG;
   put_record(sink, result, line, entry.word[1]);
-  flush(sink);
-  return sink->error;
+  return finish(sink);
 }

@@ -11,11 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const REASON_NAMES[REASONS] = {
-#define ROW(reason, name) [reason] = name,
-    REASON_TABLE(ROW)
+const char *reason_name(enum reason reason) {
+  static const char *const NAMES[REASONS] = {
+#define ROW(value, name) [value] = name,
+      REASON_TABLE(ROW)
 #undef ROW
-};
+  };
+  return NAMES[reason];
+}
 
 /* ---- how it ended ---- */
 
@@ -222,7 +225,7 @@ const char *status_line(const struct outcome *outcome, size_t *size) {
   FILE *out = text_begin();
   if (!out) return NULL;
   struct ending ending = ending_of(outcome);
-  fprintf(out, "{\"" STATUS_REASON "\":\"%s\"", REASON_NAMES[ending.reason]);
+  fprintf(out, "{\"" STATUS_REASON "\":\"%s\"", reason_name(ending.reason));
   put_key(out, STATUS_CODE, ending.code);
   put_number(out, STATUS_EXIT_CODE, ending.exit_code);
   put_number(out, STATUS_SIGNAL, ending.signal);
@@ -268,7 +271,7 @@ int status_write(int fd, const struct outcome *outcome) {
 
 void status_print(const struct outcome *outcome) {
   if (outcome->cause == CAUSE_EXIT) return;
-  fprintf(stderr, "llm-do: %s", REASON_NAMES[ending_of(outcome).reason]);
+  fprintf(stderr, "llm-do: %s", reason_name(ending_of(outcome).reason));
   if (outcome->step[0]) fprintf(stderr, ": %s", outcome->step);
   if (outcome->path[0]) fprintf(stderr, ": %s", outcome->path);
   if (outcome->error) fprintf(stderr, ": %s", strerror(outcome->error));

@@ -56,6 +56,9 @@ struct ending {
   int exit_status;  /* of our own process: the command's, 128+signal, 124, 125, 126, 127, 130 or 137 */
 };
 
+/* As JSON has it. */
+const char *reason_name(enum reason reason);
+
 struct ending ending_of(const struct outcome *outcome);
 
 struct exec_failure {

@@ -43,12 +43,6 @@ static struct outcome outcome_of(const char *row) {
   return outcome;
 }
 
-static const char *const REASONS_BY_NAME[REASONS] = {
-#define ROW(reason, name) [reason] = name,
-    REASON_TABLE(ROW)
-#undef ROW
-};
-
 UNIT("the end of a run is that of the table, which Node has, too") {
   char row[256], got[256];
   FILE *table = fopen("tests/ends.txt", "r");
@@ -58,7 +52,7 @@ UNIT("the end of a run is that of the table, which Node has, too") {
     if (row[0] == '#' || !arrow) continue;
     struct outcome outcome = outcome_of(row);
     struct ending ending = ending_of(&outcome);
-    snprintf(got, sizeof got, "%s %d %d %d %s\n", REASONS_BY_NAME[ending.reason], ending.exit_code, ending.signal, ending.exit_status, *ending.code ? ending.code : "-");
+    snprintf(got, sizeof got, "%s %d %d %d %s\n", reason_name(ending.reason), ending.exit_code, ending.signal, ending.exit_status, *ending.code ? ending.code : "-");
     EXPECT_TEXT(got, arrow + 4);
   }
   if (table) fclose(table);
