@@ -294,8 +294,8 @@ static void put_task(struct sink *sink, const struct result *result) {
 static void put_record(struct sink *sink, const struct result *result, const struct audit_line *line, const char *members) {
   begin(sink);
   put_whole(key(sink, "schema"), 1);
-  put_string(key(sink, "decision"), "run");
   put_string(key(sink, "time"), line->time);
+  put_string(key(sink, "decision"), "run");
   put_string(key(sink, "decidedBy"), line->decided_by);
   put_string(key(sink, "argvSha256"), line->argv_hash);
   put_words(key(sink, "argv"), result->command);

@@ -34,8 +34,8 @@ function argvSum(command: readonly string[]): string {
 export function auditObject({ time, result, worker, decision, decidedBy }: AuditEntry, previous: string): object {
   return {
     schema: 1,
-    decision,
     time,
+    decision,
     decidedBy,
     argvSha256: argvSum(result.command),
     argv: result.command,
