@@ -48,6 +48,7 @@ AT_ONCE = --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell npr
 
 setup: ## all that a fresh machine needs: system packages, npm packages, native programs, build
 	@scripts/setup run
+	@git config core.hooksPath >/dev/null 2>&1 || git config core.hooksPath scripts/hooks 2>/dev/null || :
 	@$(MAKE) -q $(AT_ONCE) native build 2>/dev/null || echo 'make: compiling and bundling (V=1 shows each file)' >&2
 	@$(MAKE) $(AT_ONCE) native build
 
@@ -207,7 +208,8 @@ VITEST := node node_modules/vitest/vitest.mjs
 BIOME := node_modules/.bin/biome
 TSC := node_modules/.bin/tsc
 
-lint: $(NODE_MODULES) ## biome: lint and format
+lint: $(NODE_MODULES) ## biome: lint and format; plain English
+	@node scripts/plain-english.mjs
 	@$(BIOME) check --error-on-warnings
 
 # A build that is up to date has compiled the sources with the same options.
