@@ -96,13 +96,21 @@ static void sweep_find(struct guard *guard, const struct guard_zone *zone, const
   on_attempt(guard, zone, head, run);
 }
 
-static void sweep_repositories(struct guard *guard, const struct guard_zone *zone, const char *run) {
-  struct walk walk = {.zone = zone->fd, .for_git = 1};
+static void keep_index(const struct guard *guard, struct guard_zone *zone, struct walk *walk) {
+  if (!walk->records) return;
+  if (walk->listed > 0) walk_take_index(walk, &zone->tree);
+  if (walk->listed > 0 || zone->is_changed) tree_keep(&zone->tree, zone->fd, guard->runs);
+}
+
+/* What has not changed since the run began is not listed again, nor by the next run; root, who looks at every file, keeps no index. */
+static void sweep_repositories(struct guard *guard, struct guard_zone *zone, const char *run) {
+  struct walk walk = {.zone = zone->fd, .for_git = 1, .known = &zone->tree, .records = geteuid() != 0 && guard->runs};
   if (!zone->has_git) return;
   int done = walk_zone(&walk);
   for (size_t i = 0; i < walk.count; i++)
     if (guard_is_new(zone, &walk.find[i])) sweep_find(guard, zone, &walk.find[i], run);
   if (done < 0) on_unseen(guard, zone, walk.at);
+  else keep_index(guard, zone, &walk);
   walk_free(&walk);
 }
 

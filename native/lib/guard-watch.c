@@ -250,7 +250,7 @@ static int begin_next_walk(struct guard *guard) {
   for (walk_free(&guard->walk); guard->walked < guard->zones; guard->walked++) {
     const struct guard_zone *zone = &guard->zone[guard->walked];
     if (zone->fd < 0 || !zone->has_git) continue;
-    guard->walk = (struct walk){.zone = zone->fd, .for_git = 1};
+    guard->walk = (struct walk){.zone = zone->fd, .for_git = 1, .known = &zone->tree};
     return 1;
   }
   guard->walked = 0;

@@ -261,9 +261,13 @@ static int mark_unwalked(struct guard *guard, const struct guard_zone *zone, con
 static size_t entries_max(const struct guard *guard) { return guard->for_layers ? 0 : WALK_ENTRIES_MAX; }
 
 static int look_through(struct guard *guard, struct guard_zone *zone) {
-  struct walk walk = {.zone = zone->fd, .for_git = zone->has_git, .for_empty = 1, .for_set_id = geteuid() == 0 && !guard->for_layers, .entries_max = entries_max(guard)};
+  struct walk walk = {.zone = zone->fd, .for_git = zone->has_git, .for_empty = 1, .for_set_id = geteuid() == 0 && !guard->for_layers, .entries_max = entries_max(guard),
+                      .known = &zone->tree, .records = zone->has_git && !guard->for_layers};
+  if (walk.records && guard->runs && !walk.for_set_id) tree_read(&zone->tree, zone->fd, guard->runs);
   int done = !walk.for_git && !walk.for_set_id ? 0 : walk_zone(&walk) < 0 ? mark_unwalked(guard, zone, &walk) : close_finds(guard, zone, &walk);
   int error = errno;
+  walk_take_index(&walk, &zone->tree);
+  zone->is_changed = walk.listed > 0;
   walk_free(&walk);
   errno = error;
   return done < 0 ? -1 : watch_root(guard, zone);
@@ -539,6 +543,7 @@ static int on_record(struct guard *guard, struct guard_zone **zone, const struct
 
 static int prepare(struct guard *guard, const struct launchfile *file) {
   struct entry entry;
+  if (launchfile_find(file, V_RUNS, &entry)) guard->runs = entry.word[0];
   struct guard_zone *zone = NULL;
   size_t position = 0;
   while (launchfile_next(file, &position, &entry))
@@ -605,6 +610,7 @@ void guard_close(struct guard *guard) {
     struct guard_zone *zone = &guard->zone[i];
     if (zone->fd >= 0) close(zone->fd);
     free(zone->cover), free(zone->name), free(zone->repository);
+    tree_free(&zone->tree);
   }
   if (guard->events >= 0) close(guard->events);
   walk_free(&guard->walk);

@@ -73,6 +73,8 @@ struct guard_zone {
   size_t names;
   struct guard_repository *repository;
   size_t repositories;
+  struct tree_index tree; /* directories as they were at the last look through the zone */
+  int is_changed;         /* some of them were listed */
 };
 
 /* Something that was made in spite of its protection. */
@@ -94,6 +96,7 @@ struct guard {
   size_t zones;
   const char *home;        /* of the caller, NULL = nothing is protected by its name in a home */
   const char *home_names;  /* those names, separated by blanks */
+  const char *runs;        /* directory of the runs, next to which indexes are kept; NULL = none are */
   struct guard_lead *lead; /* followed once all zones are open */
   size_t leads;
   struct arena arena;

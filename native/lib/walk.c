@@ -26,6 +26,8 @@ struct pending {
   int parent;       /* index of a pending, -1 = none */
   enum context context;
   int owner; /* index of a find */
+  int known; /* index in walk->known, -1 = none */
+  int is_named; /* an entry of a system: looked at each time */
 };
 
 /* ---- what is found ---- */
@@ -38,9 +40,17 @@ static int add_find(struct walk *walk, const struct find *find) {
   return 0;
 }
 
+static int add_record(struct walk *walk, const struct pending *pending) {
+  struct tree_directory *more = grow(walk->record, walk->pending_count, sizeof *more);
+  if (!more) return -1;
+  walk->record = more;
+  walk->record[walk->pending_count] = (struct tree_directory){.is_named = (uint8_t)pending->is_named};
+  return 0;
+}
+
 static int add_pending(struct walk *walk, const struct pending *pending) {
   struct pending *more = grow(walk->pending, walk->pending_count, sizeof *more);
-  if (!more) return -1;
+  if (!more || (walk->records && add_record(walk, pending) < 0)) return more ? (walk->pending = more, -1) : -1;
   walk->pending = more;
   walk->pending[walk->pending_count++] = *pending;
   return 0;
@@ -84,7 +94,9 @@ struct listing {
   struct pending place;
   int index; /* of it */
   int fd;
-  unsigned parts;
+  unsigned parts, systems;
+  uint32_t known_at;   /* the next one that is expected among the directories of the known listing */
+  size_t entries;
   struct unlocked unlocked;
 };
 
@@ -159,9 +171,22 @@ static enum context context_in_git(const struct walk *walk, const char *name) {
   return checks_files(walk) ? IN_PLAIN : NOWHERE;
 }
 
-static int add_below(struct listing *listing, const char *name, enum context context, int owner) {
-  char *copy = arena_copy(&listing->walk->arena, name, strlen(name));
-  return copy ? add_pending(listing->walk, &(struct pending){copy, listing->index, context, owner}) : -1;
+/* A directory of the known listing; names come in the same order again, but for those that are new or gone. */
+static int known_below(struct listing *listing, const char *name) {
+  int above = listing->place.known, found = above < 0 ? -1 : tree_find(listing->walk->known, (uint32_t)above, listing->known_at, name);
+  if (found >= 0) listing->known_at = (uint32_t)found - listing->walk->known->directory[above].first + 1;
+  return found;
+}
+
+static int known_named(const struct listing *listing, const char *name) {
+  return listing->place.known < 0 ? -1 : tree_find_named(listing->walk->known, (uint32_t)listing->place.known, name);
+}
+
+static int add_below(struct listing *listing, const char *name, struct pending place) {
+  place.name = arena_copy(&listing->walk->arena, name, strlen(name));
+  place.parent = listing->index;
+  place.known = place.is_named ? known_named(listing, name) : known_below(listing, name);
+  return place.name ? add_pending(listing->walk, &place) : -1;
 }
 
 static int on_named(struct listing *listing, const struct repository_system *system) {
@@ -173,7 +198,8 @@ static int on_named(struct listing *listing, const struct repository_system *sys
   struct find find = find_of(FIND_NAMED, arena_join(&walk->arena, walk->at, system->name), &status);
   if (!find.path || add_find(walk, &find) < 0) return -1;
   /* Those of Mercurial and Jujutsu can hold one of git, which they start git in. */
-  return S_ISDIR(status.st_mode) ? add_below(listing, system->name, system->kept[0] ? IN_GIT : IN_TREE, (int)walk->count - 1) : 0;
+  struct pending place = {.context = system->kept[0] ? IN_GIT : IN_TREE, .owner = (int)walk->count - 1, .is_named = 1};
+  return S_ISDIR(status.st_mode) ? add_below(listing, system->name, place) : 0;
 }
 
 static enum context context_of(const struct listing *listing, const char *name) {
@@ -189,7 +215,7 @@ static enum context context_of(const struct listing *listing, const char *name) 
 
 static int on_directory(struct listing *listing, const char *name) {
   enum context context = context_of(listing, name);
-  return context == NOWHERE ? 0 : add_below(listing, name, context, listing->place.owner);
+  return context == NOWHERE ? 0 : add_below(listing, name, (struct pending){.context = context, .owner = listing->place.owner});
 }
 
 /* The type as getdents64 has it; 0 = it is gone. -1 with errno. */
@@ -204,9 +230,10 @@ static int on_entry(struct listing *listing, const struct directory_entry *entry
   const char *name = entry->name;
   struct walk *walk = listing->walk;
   if (name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0))) return 0;
+  listing->entries++;
   if (++walk->entries > walk->entries_max && walk->entries_max) return errno = E2BIG, -1;
   const struct repository_system *system = walk->for_git && listing->place.context == IN_TREE ? repository_system(name) : NULL;
-  if (system) return on_named(listing, system);
+  if (system) return listing->systems |= 1u << (system - REPOSITORY_SYSTEM), on_named(listing, system);
   listing->parts |= repository_part(name);
   int type = type_of(listing, name, entry->type);
   if (type == DT_DIR) return on_directory(listing, name);
@@ -258,21 +285,68 @@ static int on_too_deep(struct walk *walk) {
   return find.path ? add_find(walk, &find) : -1;
 }
 
+static int is_repository(enum context context, unsigned parts) { return context == IN_TREE ? repository_is(parts) : context == IN_KEPT && (parts & REPOSITORY_HEAD); }
+
+/* What follows the last entry. */
+static int end_place(struct listing *listing, size_t first, const struct tree_state *state) {
+  struct walk *walk = listing->walk;
+  if (walk->records) {
+    struct tree_directory *record = &walk->record[listing->index];
+    record->state = *state;
+    record->first = (uint32_t)first;
+    record->count = (uint32_t)(walk->pending_count - first);
+    record->entries = (uint32_t)listing->entries;
+    record->context = (uint8_t)listing->place.context;
+    record->parts = (uint8_t)listing->parts;
+    record->systems = (uint8_t)listing->systems;
+  }
+  return walk->for_git && is_repository(listing->place.context, listing->parts) ? on_repository(listing, first) : 0;
+}
+
 static int read_place(struct listing *listing) {
   struct walk *walk = listing->walk;
   size_t first = walk->pending_count;
+  struct tree_state state = walk->mount ? tree_state_of(listing->fd, "", walk->device, walk->mount) : (struct tree_state){0}; /* before its entries */
+  walk->listed++;
   if (walk->for_set_id && fchdir(listing->fd) < 0) return -1;
-  if (read_entries(listing) < 0) return -1;
-  enum context context = listing->place.context;
-  int is_found = context == IN_TREE ? repository_is(listing->parts) : context == IN_KEPT && (listing->parts & REPOSITORY_HEAD);
-  return walk->for_git && is_found ? on_repository(listing, first) : 0;
+  return read_entries(listing) < 0 ? -1 : end_place(listing, first, &state);
+}
+
+/* ---- a directory that has not changed ---- */
+
+static const struct tree_directory *find_unchanged(const struct walk *walk, const struct pending *place) {
+  const struct tree_directory *same = place->known < 0 ? NULL : &walk->known->directory[place->known];
+  if (!same || checks_files(walk) || same->context != place->context) return NULL;
+  return tree_is_same(walk->zone, walk->at[0] ? walk->at : ".", walk->known, &same->state) ? same : NULL;
+}
+
+/* Entries of a system, and what makes a repository, are looked at in the directory itself. */
+static int must_open(const struct tree_directory *same) { return same->systems != 0 || is_repository(same->context, same->parts); }
+
+/* As read_place, by the names of its last listing. */
+static int replay(struct listing *listing, const struct tree_directory *same) {
+  struct walk *walk = listing->walk;
+  size_t first = walk->pending_count;
+  listing->parts = same->parts, listing->systems = same->systems, listing->entries = same->entries;
+  walk->entries += same->entries;
+  if (walk->entries_max && walk->entries > walk->entries_max) return errno = E2BIG, -1;
+  for (int i = 0; i < REPOSITORY_SYSTEMS; i++)
+    if ((same->systems >> i & 1) && on_named(listing, &REPOSITORY_SYSTEM[i]) < 0) return -1;
+  listing->known_at = 0;
+  for (uint32_t i = 0; i < same->count; i++) {
+    const struct tree_directory *below = &walk->known->directory[same->first + i];
+    if (!below->is_named && on_directory(listing, walk->known->names + below->name) < 0) return -1;
+  }
+  return end_place(listing, first, &same->state);
 }
 
 static int visit(struct walk *walk, size_t index) {
   struct listing listing = {.walk = walk, .place = walk->pending[index], .index = (int)index, .fd = -1};
+  const struct tree_directory *same = find_unchanged(walk, &listing.place);
+  if (same && !must_open(same)) return replay(&listing, same);
   enum look look = look_into(walk->zone, walk->at, &listing.unlocked, &listing.fd);
   /* Gone, or exchanged for a link: no directory that was listed. */
-  int done = look == LOOK_FOUND ? read_place(&listing) : look != LOOK_FAILED ? 0 : errno == ENAMETOOLONG ? on_too_deep(walk) : -1;
+  int done = look == LOOK_FOUND ? (same ? replay(&listing, same) : read_place(&listing)) : look != LOOK_FAILED ? 0 : errno == ENAMETOOLONG ? on_too_deep(walk) : -1;
   int error = errno;
   if (listing.fd >= 0) close(listing.fd);
   unlock_end(&listing.unlocked);
@@ -283,8 +357,12 @@ static int visit(struct walk *walk, size_t index) {
 /* Nothing else in it matters: that saves reading it. */
 static int visit_git(struct walk *walk, size_t index) {
   static const char *const KEPT[] = {"modules", "worktrees"};
-  for (int i = 0; i < 2; i++)
-    if (add_pending(walk, &(struct pending){KEPT[i], (int)index, IN_KEPT, walk->pending[index].owner}) < 0) return -1;
+  const struct pending place = walk->pending[index];
+  if (walk->records) walk->record[index].first = (uint32_t)walk->pending_count, walk->record[index].count = 2;
+  for (int i = 0; i < 2; i++) {
+    int known = place.known < 0 ? -1 : tree_find(walk->known, (uint32_t)place.known, 0, KEPT[i]);
+    if (add_pending(walk, &(struct pending){.name = KEPT[i], .parent = (int)index, .context = IN_KEPT, .owner = place.owner, .known = known}) < 0) return -1;
+  }
   return 0;
 }
 
@@ -312,7 +390,9 @@ static int walk_pending(struct walk *walk) {
 
 static int begin(struct walk *walk) {
   if (walk->pending_count > 0) return 0;
-  return add_pending(walk, &(struct pending){walk->start ? walk->start : "", -1, walk->start ? IN_PLAIN : IN_TREE, -1});
+  if (walk->records && !tree_is_trusted(walk->zone, &walk->device, &walk->mount)) walk->mount = 0;
+  int known = walk->known && walk->known->bytes && !walk->start ? 0 : -1;
+  return add_pending(walk, &(struct pending){.name = walk->start ? walk->start : "", .parent = -1, .context = walk->start ? IN_PLAIN : IN_TREE, .owner = -1, .known = known});
 }
 
 int walk_some(struct walk *walk, uint64_t until_ns) {
@@ -329,9 +409,37 @@ int walk_some(struct walk *walk, uint64_t until_ns) {
 
 int walk_zone(struct walk *walk) { return walk_some(walk, 0); }
 
+/* ---- the index ---- */
+
+/* Less is listed in the time that an index takes. */
+#define INDEXED_MIN 64
+
+/* The names one after the other; each record gets the place of its own. */
+static char *join_names(struct walk *walk, size_t *size) {
+  char *names;
+  *size = 0;
+  for (size_t i = 0; i < walk->pending_count; i++) {
+    walk->record[i].name = (uint32_t)*size;
+    *size += strlen(walk->pending[i].name) + 1;
+  }
+  if (*size > UINT32_MAX || !(names = malloc(*size))) return NULL;
+  for (size_t i = 0; i < walk->pending_count; i++) strcpy(names + walk->record[i].name, walk->pending[i].name);
+  return names;
+}
+
+void walk_take_index(struct walk *walk, struct tree_index *index) {
+  size_t size;
+  tree_free(index);
+  if (!walk->records || !walk->mount || walk->pending_count < INDEXED_MIN) return;
+  char *names = join_names(walk, &size);
+  if (names && tree_make(index, walk->record, walk->pending_count, names, size) == 0) index->device = walk->device, index->mount = walk->mount;
+  free(names);
+}
+
 void walk_free(struct walk *walk) {
   free(walk->find);
   free(walk->pending);
+  free(walk->record);
   arena_free(&walk->arena);
   *walk = (struct walk){.zone = -1};
 }

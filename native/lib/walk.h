@@ -12,6 +12,7 @@
 #pragma once
 
 #include "lib/arena.h"
+#include "lib/tree-index.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -55,6 +56,8 @@ struct walk {
   int for_links;                 /* FIND_LINK */
   const struct identity *wanted; /* FIND_TWIN: these files */
   size_t wanted_count;
+  const struct tree_index *known; /* of an earlier walk, NULL = none: what has not changed since is not listed again; not where files are looked at */
+  int records;                    /* makes an index for the next walk */
 
   struct find *find;
   size_t count;
@@ -63,6 +66,9 @@ struct walk {
   struct arena arena;   /* of the names, and of the paths of what was found */
   struct pending *pending;
   size_t pending_count, next;
+  struct tree_directory *record; /* of each pending */
+  uint64_t device, mount;        /* of the zone's root, where they are recorded */
+  size_t listed;                 /* directories that were read */
   uint64_t until_ns; /* of walk_some, CLOCK_MONOTONIC; 0 = no end */
 };
 
@@ -71,6 +77,8 @@ int walk_zone(struct walk *walk);
 /* The same in pieces, for a caller with other things to do: goes on until that time. 1 = there is more. A directory so large that
  * it takes too long by itself is not read to its end. */
 int walk_some(struct walk *walk, uint64_t until_ns);
+/* Hands over the index of a walk that `records` and is over; empty where the zone is small, or its file system is not trusted. */
+void walk_take_index(struct walk *walk, struct tree_index *index);
 void walk_free(struct walk *walk);
 
 /* What getxattr(2) says of security.capability: 1 = there are some, or it cannot be read. */

@@ -1,0 +1,281 @@
+#include "lib/tree-index.h"
+
+#include "lib/fd-message.h"
+#include "lib/launch-file.h"
+#include "lib/syscalls.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <time.h>
+#include <unistd.h>
+
+/* XFS_SUPER_MAGIC of the kernel's fs/xfs: linux/magic.h has it only lately. */
+#define XFS_MAGIC 0x58465342
+
+/* ---- the times of a directory ---- */
+
+/* struct statx (linux/stat.h, which cannot be included together with the C library's). */
+struct status {
+  uint32_t mask, block_size;
+  uint64_t attributes;
+  uint32_t links, uid, gid;
+  uint16_t mode, spare;
+  uint64_t inode, size, blocks, attributes_mask;
+  struct {
+    int64_t seconds;
+    uint32_t nanoseconds;
+    int32_t spare;
+  } accessed, born, changed, modified;
+  uint32_t device_of[2], device[2];
+  uint64_t mount;
+  uint64_t more[13];
+};
+
+#define STATUS_MODIFIED 0x00000040 /* STATX_MTIME */
+#define STATUS_CHANGED 0x00000080  /* STATX_CTIME */
+#define STATUS_INODE 0x00000100    /* STATX_INO */
+#define STATUS_MOUNT 0x00001000    /* STATX_MNT_ID, Linux 5.8 */
+#define STATUS_WANTED (1 /* STATX_TYPE */ | STATUS_MODIFIED | STATUS_CHANGED | STATUS_INODE | STATUS_MOUNT)
+#define STATUS_DONT_SYNC 0x4000    /* AT_STATX_DONT_SYNC: the file systems that are trusted have nothing to ask */
+#define STATUS_NO_AUTOMOUNT 0x800  /* AT_NO_AUTOMOUNT */
+
+static int look_up(int at, const char *path, struct status *status) {
+  int flags = AT_SYMLINK_NOFOLLOW | STATUS_NO_AUTOMOUNT | STATUS_DONT_SYNC | (path[0] ? 0 : AT_EMPTY_PATH);
+  if (syscall(SYS_statx, at, path, flags, STATUS_WANTED, status) < 0) return -1;
+  return S_ISDIR(status->mode) && (status->mask & STATUS_WANTED) == STATUS_WANTED ? 0 : -1;
+}
+
+static uint64_t device_of(const struct status *status) { return (uint64_t)status->device[0] << 32 | status->device[1]; }
+
+static struct tree_state state_of(const struct status *status) {
+  return (struct tree_state){status->inode, {status->changed.seconds, status->changed.nanoseconds}, {status->modified.seconds, status->modified.nanoseconds}};
+}
+
+int tree_is_trusted(int zone, uint64_t *device, uint64_t *mount) {
+  struct statfs file_system;
+  struct status status;
+  if (fstatfs(zone, &file_system) < 0 || look_up(zone, "", &status) < 0) return 0;
+  *device = device_of(&status);
+  *mount = status.mount;
+  switch ((unsigned long)file_system.f_type) {
+    case EXT4_SUPER_MAGIC:
+    case XFS_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case TMPFS_MAGIC: return 1;
+    default: return 0;
+  }
+}
+
+#define SECOND_NS 1000000000ll
+/* Two ticks of the slowest clock (CONFIG_HZ=100), and as much again. */
+#define YOUNG_NS 40000000ll
+
+/* A file system with small inodes keeps whole seconds. A time to come is that of a clock that was set back. */
+static int is_young(const struct tree_time *time) {
+  struct timespec now;
+  if (clock_gettime(CLOCK_REALTIME, &now) < 0) return 1;
+  if (now.tv_sec - time->seconds > 3) return 0;
+  long long age = (now.tv_sec - time->seconds) * SECOND_NS + now.tv_nsec - time->nanoseconds;
+  return age < (time->nanoseconds == 0 ? 2 * SECOND_NS : YOUNG_NS);
+}
+
+struct tree_state tree_state_of(int at, const char *path, uint64_t device, uint64_t mount) {
+  struct status status;
+  if (look_up(at, path, &status) < 0 || device_of(&status) != device || status.mount != mount) return (struct tree_state){0};
+  struct tree_state state = state_of(&status);
+  return is_young(&state.changed) || is_young(&state.modified) ? (struct tree_state){0} : state;
+}
+
+static int same_time(const struct tree_time *a, const struct tree_time *b) { return a->seconds == b->seconds && a->nanoseconds == b->nanoseconds; }
+
+int tree_is_same(int at, const char *path, const struct tree_index *index, const struct tree_state *state) {
+  struct status status;
+  if (state->inode == 0 || look_up(at, path, &status) < 0 || device_of(&status) != index->device || status.mount != index->mount) return 0;
+  struct tree_state now = state_of(&status);
+  return now.inode == state->inode && same_time(&now.changed, &state->changed) && same_time(&now.modified, &state->modified);
+}
+
+/* ---- in memory ---- */
+
+struct head {
+  char magic[24];
+  uint64_t device, inode;
+  uint32_t directories, names_size;
+};
+
+/* Whoever changes the layout, or the contexts of the walk (lib/walk.c), changes it. */
+#define MAGIC "llm-do-tree-1"
+
+void tree_free(struct tree_index *index) {
+  free(index->bytes);
+  *index = (struct tree_index){0};
+}
+
+static void find_parts(struct tree_index *index, uint32_t directories, uint32_t names_size) {
+  index->directory = (const struct tree_directory *)(index->bytes + sizeof(struct head));
+  index->names = (const char *)(index->directory + directories);
+  index->directories = directories;
+  index->names_size = names_size;
+}
+
+int tree_make(struct tree_index *index, const struct tree_directory *directory, size_t directories, const char *names, size_t names_size) {
+  tree_free(index);
+  if (directories > UINT32_MAX / 2 || names_size > UINT32_MAX) return errno = E2BIG, -1;
+  size_t list = directories * sizeof *directory;
+  index->size = sizeof(struct head) + list + names_size;
+  index->bytes = malloc(index->size);
+  if (!index->bytes) return -1;
+  memset(index->bytes, 0, sizeof(struct head));
+  memcpy(index->bytes + sizeof(struct head), directory, list);
+  memcpy(index->bytes + sizeof(struct head) + list, names, names_size);
+  find_parts(index, (uint32_t)directories, (uint32_t)names_size);
+  return 0;
+}
+
+/* Entries that were added or removed move the others: more than this between two known ones are listed anew. */
+#define MOVED_MAX 64
+
+int tree_find(const struct tree_index *index, uint32_t above, uint32_t from, const char *name) {
+  const struct tree_directory *parent = &index->directory[above];
+  for (uint32_t i = 0; i < MOVED_MAX && from + i < parent->count; i++)
+    if (strcmp(index->names + index->directory[parent->first + from + i].name, name) == 0) return (int)(parent->first + from + i);
+  return -1;
+}
+
+int tree_find_named(const struct tree_index *index, uint32_t above, const char *name) {
+  const struct tree_directory *parent = &index->directory[above];
+  for (uint32_t i = parent->first; i < parent->first + parent->count; i++)
+    if (index->directory[i].is_named && strcmp(index->names + index->directory[i].name, name) == 0) return (int)i;
+  return -1;
+}
+
+/* ---- on disk ---- */
+
+/* One for each large zone; the oldest goes. */
+#define KEPT_MAX 32
+#define KEPT_BYTES_MAX (64u << 20)
+#define FILE_NAME "%llx-%llx"
+
+static int is_sound(const struct tree_index *index) {
+  if (index->directories == 0 || index->names_size == 0 || index->names[index->names_size - 1] != 0) return 0;
+  for (uint32_t i = 0; i < index->directories; i++) {
+    const struct tree_directory *one = &index->directory[i];
+    if (one->name >= index->names_size || one->first > index->directories || one->count > index->directories - one->first) return 0;
+    if (one->count > 0 && one->first <= i) return 0; /* below itself */
+  }
+  return 1;
+}
+
+static int open_place(const char *runs, int is_made) {
+  char path[PATH_MAX];
+  struct stat status;
+  const char *slash = strrchr(runs, '/');
+  if (!slash || (size_t)snprintf(path, sizeof path, "%.*s/trees", (int)(slash - runs), runs) >= sizeof path) return -1;
+  if (is_made) (void)mkdir(path, 0700);
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 || (fstat(fd, &status) == 0 && status.st_uid == geteuid() && (status.st_mode & 077) == 0)) return fd;
+  close(fd);
+  return -1;
+}
+
+static int name_of(int zone, char *name, size_t room, struct status *status) {
+  if (look_up(zone, "", status) < 0) return -1;
+  return (size_t)snprintf(name, room, FILE_NAME, (unsigned long long)device_of(status), (unsigned long long)status->inode) < room ? 0 : -1;
+}
+
+static int read_whole(struct tree_index *index, int fd) {
+  struct stat status;
+  if (fstat(fd, &status) < 0 || status.st_uid != geteuid() || status.st_size <= (off_t)sizeof(struct head) || status.st_size > (off_t)KEPT_BYTES_MAX) return -1;
+  index->size = (size_t)status.st_size;
+  index->bytes = malloc(index->size);
+  return index->bytes && pread(fd, index->bytes, index->size, 0) == (ssize_t)index->size ? 0 : -1;
+}
+
+static int accept(struct tree_index *index, const struct status *root) {
+  const struct head *head = (const struct head *)index->bytes;
+  uint64_t list = (uint64_t)head->directories * sizeof(struct tree_directory);
+  if (strncmp(head->magic, MAGIC, sizeof head->magic) != 0 || head->device != device_of(root) || head->inode != root->inode) return 0;
+  if (sizeof *head + list + head->names_size != index->size) return 0;
+  find_parts(index, head->directories, head->names_size);
+  index->device = device_of(root);
+  index->mount = root->mount;
+  return is_sound(index);
+}
+
+void tree_read(struct tree_index *index, int zone, const char *runs) {
+  char name[64];
+  struct status root;
+  int place = open_place(runs, 0), fd = -1;
+  *index = (struct tree_index){0};
+  if (place >= 0 && name_of(zone, name, sizeof name, &root) == 0) fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd >= 0 && (read_whole(index, fd) < 0 || !accept(index, &root))) tree_free(index);
+  if (fd >= 0) close(fd);
+  if (place >= 0) close(place);
+}
+
+static int write_whole(int fd, const char *bytes, size_t size) {
+  for (size_t done = 0; done < size;) {
+    ssize_t sent = write(fd, bytes + done, size - done);
+    if (sent < 0 && errno != EINTR) return -1;
+    if (sent > 0) done += (size_t)sent;
+  }
+  return 0;
+}
+
+/* Returns how many there are, and the oldest. */
+static int find_oldest(DIR *listing, char oldest[NAME_MAX + 1]) {
+  struct timespec first = {0};
+  int count = 0;
+  for (struct dirent *entry; (entry = readdir(listing));) {
+    struct stat status;
+    if (entry->d_name[0] == '.' || fstatat(dirfd(listing), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0) continue;
+    if (count++ > 0 && (status.st_mtim.tv_sec > first.tv_sec || (status.st_mtim.tv_sec == first.tv_sec && status.st_mtim.tv_nsec >= first.tv_nsec))) continue;
+    first = status.st_mtim;
+    snprintf(oldest, NAME_MAX + 1, "%s", entry->d_name);
+  }
+  return count;
+}
+
+static void drop_oldest(int place) {
+  char oldest[NAME_MAX + 1];
+  int copy = fcntl(place, F_DUPFD_CLOEXEC, 0);
+  DIR *listing = copy < 0 ? NULL : fdopendir(copy);
+  if (!listing) return copy < 0 ? (void)0 : (void)close(copy);
+  if (find_oldest(listing, oldest) > KEPT_MAX) (void)unlinkat(place, oldest, 0);
+  closedir(listing);
+}
+
+/* Another run may keep its own at the same time: whichever is last is as good. */
+static void replace(int place, const char *name, const struct tree_index *index) {
+  char temporary[96];
+  snprintf(temporary, sizeof temporary, "%s.%d", name, getpid());
+  int fd = openat(place, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return;
+  int done = write_whole(fd, index->bytes, index->size);
+  close(fd);
+  if (done < 0 || renameat(place, temporary, place, name) < 0) (void)unlinkat(place, temporary, 0);
+}
+
+void tree_keep(const struct tree_index *index, int zone, const char *runs) {
+  char name[64];
+  struct status root;
+  if (!index->bytes || index->size > KEPT_BYTES_MAX) return;
+  int place = open_place(runs, 1);
+  if (place >= 0 && name_of(zone, name, sizeof name, &root) == 0) {
+    struct head *head = (struct head *)index->bytes;
+    snprintf(head->magic, sizeof head->magic, "%s", MAGIC);
+    head->device = device_of(&root), head->inode = root.inode;
+    head->directories = index->directories, head->names_size = index->names_size;
+    replace(place, name, index);
+    drop_oldest(place);
+  }
+  if (place >= 0) close(place);
+}

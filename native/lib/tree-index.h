@@ -1,0 +1,71 @@
+/*
+ * The directories of a zone as a walk has listed them, so that the next walk lists only those that have changed.
+ *
+ * Theory of operation. Creating, removing and renaming an entry sets the change time of its directory, and no call sets a change time. So a
+ * directory with the inode and the times of its last listing has the same entries. To ask for the times takes a sixth of listing it. The index
+ * holds no answers, only names: the walk still decides about each directory where it is now, and looks at each entry `.git`, `.hg` and `.jj`.
+ *
+ * An entry is never trusted
+ * - if its directory is on another mount or device than the zone's root, which must be ext4, xfs, btrfs or tmpfs: these set a change time with
+ *   each change, by this kernel's own clock;
+ * - if the directory had changed just before it was listed: a second change within one tick of the clock could leave the times as they are.
+ *
+ * The index of a large zone is kept in the directory of the runs, which only this user can reach and no zone may hold. A file that is damaged,
+ * old or of another zone is as good as none, since each entry is compared with the directory itself.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct tree_time {
+  int64_t seconds;
+  uint32_t nanoseconds;
+};
+
+/* What a directory must still be for its listing to hold. */
+struct tree_state {
+  uint64_t inode; /* 0 = list it again */
+  struct tree_time changed, modified;
+};
+
+struct tree_directory {
+  struct tree_state state;
+  uint32_t name;         /* offset of its name in the directory above */
+  uint32_t first, count; /* its directories, next to each other */
+  uint32_t entries;      /* of all kinds */
+  uint8_t context;       /* of the walk (lib/walk.c) */
+  uint8_t parts;         /* of a repository that it holds (lib/repository.h) */
+  uint8_t systems;       /* bit N: it has an entry with the name of system N */
+  uint8_t is_named;      /* it is such an entry */
+};
+
+struct tree_index {
+  char *bytes; /* NULL = there is none */
+  size_t size;
+  const struct tree_directory *directory;
+  const char *names;
+  uint32_t directories, names_size;
+  uint64_t device, mount; /* of the zone's root */
+};
+
+/* Is the file system of this directory one whose times can be trusted? Gets its device and mount. */
+int tree_is_trusted(int zone, uint64_t *device, uint64_t *mount);
+
+/* The state of a directory now, for a listing that begins now; inode 0 where its entries must be listed each time. `path` "" = `at` itself. */
+struct tree_state tree_state_of(int at, const char *path, uint64_t device, uint64_t mount);
+/* The same without asking whether it has changed a moment ago: to compare. */
+int tree_is_same(int at, const char *path, const struct tree_index *index, const struct tree_state *state);
+
+/* Takes the directories, whose names are offsets into `names`. Returns 0, or -1 with errno. */
+int tree_make(struct tree_index *index, const struct tree_directory *directory, size_t directories, const char *names, size_t names_size);
+/* Where a directory with that name is among those below `above`, near `from`; -1 = it is not. */
+int tree_find(const struct tree_index *index, uint32_t above, uint32_t from, const char *name);
+/* The same of an entry of a system, wherever it is among them. */
+int tree_find_named(const struct tree_index *index, uint32_t above, const char *name);
+void tree_free(struct tree_index *index);
+
+/* Reads what was kept of the zone; without it the index is empty. `runs` is the directory of the runs. */
+void tree_read(struct tree_index *index, int zone, const char *runs);
+/* Keeps it. What cannot be kept is listed again. */
+void tree_keep(const struct tree_index *index, int zone, const char *runs);

@@ -1,0 +1,197 @@
+/* A walk with the index of an earlier one finds what a walk without it finds, whatever has happened in between. On tmpfs, which is trusted. */
+#include "lib/tree-index.h"
+#include "lib/walk.h"
+#include "unit.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef RENAME_EXCHANGE
+#define RENAME_EXCHANGE 2
+#endif
+
+static char base[64];
+static int zone;
+static struct tree_index tree;
+
+static int drop(const char *path, const struct stat *status, int type, struct FTW *at) {
+  (void)status, (void)type, (void)at;
+  return remove(path);
+}
+
+/* Longer than a change counts as young (40 ms). */
+static void settle(void) { nanosleep(&(struct timespec){0, 60000000}, NULL); }
+
+/* 10 directories of 10: more than are worth an index. */
+static void make_zone(void) {
+  char path[128];
+  strcpy(base, "/dev/shm/llm-do-unit-XXXXXX");
+  EXPECT(mkdtemp(base) != NULL);
+  zone = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  for (int i = 0; i < 10; i++)
+    for (int j = -1; j < 10; j++) {
+      snprintf(path, sizeof path, j < 0 ? "d%d" : "d%d/e%d", i, j);
+      EXPECT(mkdirat(zone, path, 0700) == 0);
+    }
+  EXPECT(mkdirat(zone, "d3/.git", 0700) == 0 && mkdirat(zone, "d3/.hg", 0700) == 0 && mkdirat(zone, "d3/.hg/store", 0700) == 0);
+  settle();
+}
+
+static void remove_zone(void) {
+  close(zone);
+  tree_free(&tree);
+  EXPECT(nftw(base, drop, 16, FTW_DEPTH | FTW_PHYS) == 0);
+}
+
+static void walk_with(const struct tree_index *known, struct walk *walk) {
+  *walk = (struct walk){.zone = zone, .for_git = 1, .for_empty = 1, .known = known, .records = 1};
+  EXPECT_NUMBER(walk_zone(walk), 0);
+}
+
+/* With an index of what is there now. Returns how many directories were listed. */
+static size_t index_zone(void) {
+  struct walk walk;
+  walk_with(&tree, &walk);
+  size_t listed = walk.listed;
+  walk_take_index(&walk, &tree);
+  walk_free(&walk);
+  return listed;
+}
+
+static int finds(const struct walk *walk, const struct find *find) {
+  for (size_t i = 0; i < walk->count; i++)
+    if (walk->find[i].kind == find->kind && strcmp(walk->find[i].path, find->path) == 0) return walk->find[i].type == find->type && walk->find[i].identity.ino == find->identity.ino;
+  return 0;
+}
+
+/* The index is of before. Returns how many directories were listed. */
+static size_t expect_same(void) {
+  struct walk with, without;
+  walk_with(&tree, &with);
+  walk_with(NULL, &without);
+  EXPECT_NUMBER(with.count, without.count);
+  EXPECT_NUMBER(with.entries, without.entries);
+  for (size_t i = 0; i < without.count; i++) EXPECT(finds(&with, &without.find[i]));
+  size_t listed = with.listed;
+  walk_free(&with), walk_free(&without);
+  return listed;
+}
+
+UNIT("what has not changed is not listed again, and what has is") {
+  make_zone();
+  EXPECT(index_zone() > 100);
+  EXPECT_NUMBER(expect_same(), 0);
+  EXPECT(mkdirat(zone, "d5/e5/.git", 0700) == 0);
+  EXPECT_NUMBER(expect_same(), 1);
+  EXPECT(mkdirat(zone, "d6/e6/new", 0700) == 0 && mkdirat(zone, "d6/e6/new/.git", 0700) == 0);
+  EXPECT_NUMBER(expect_same(), 3);
+  EXPECT(unlinkat(zone, "d3/.git", AT_REMOVEDIR) == 0);
+  EXPECT_NUMBER(expect_same(), 4);
+  settle();
+  index_zone();
+  EXPECT_NUMBER(expect_same(), 0);
+  remove_zone();
+}
+
+UNIT("a repository without a name, one below modules, and one of another system are found in what was not listed") {
+  make_zone();
+  EXPECT(mkdirat(zone, "d1/e1/objects", 0700) == 0 && mkdirat(zone, "d1/e1/refs", 0700) == 0);
+  EXPECT(mkdirat(zone, "d3/.git/modules", 0700) == 0 && mkdirat(zone, "d3/.git/modules/m", 0700) == 0);
+  close(openat(zone, "d3/.git/modules/m/HEAD", O_CREAT | O_WRONLY, 0600));
+  settle();
+  index_zone();
+  close(openat(zone, "d1/e1/HEAD", O_CREAT | O_WRONLY, 0600));
+  EXPECT(mkdirat(zone, "d3/.hg/store/.git", 0700) == 0);
+  EXPECT_NUMBER(expect_same(), 2);
+  settle();
+  index_zone();
+  EXPECT_NUMBER(expect_same(), 0);
+  remove_zone();
+}
+
+UNIT("directories that change places, and links in the place of one, do not keep their listings") {
+  char elsewhere[128];
+  make_zone();
+  EXPECT(mkdirat(zone, "d2/e2/.git", 0700) == 0);
+  settle();
+  index_zone();
+  EXPECT(syscall(SYS_renameat2, zone, "d2/e2", zone, "d4/e4", RENAME_EXCHANGE) == 0);
+  expect_same();
+  EXPECT(syscall(SYS_renameat2, zone, "d2", zone, "d4", RENAME_EXCHANGE) == 0);
+  expect_same();
+  EXPECT(renameat(zone, "d7", zone, "moved") == 0);
+  snprintf(elsewhere, sizeof elsewhere, "%s/moved", base);
+  EXPECT(symlinkat(elsewhere, zone, "d7") == 0 && mkdirat(zone, "moved/e1/.git", 0700) == 0);
+  expect_same();
+  remove_zone();
+}
+
+UNIT("a directory that changed just before it was listed is listed again, whatever its times say") {
+  struct stat before;
+  struct timespec times[2];
+  make_zone();
+  EXPECT(mkdirat(zone, "d8/e8/first", 0700) == 0 && fstatat(zone, "d8/e8", &before, 0) == 0);
+  index_zone();
+  EXPECT(expect_same() >= 1);
+  settle();
+  index_zone();
+  EXPECT_NUMBER(expect_same(), 0);
+  /* A program may set the time of the change of the contents back; the kernel notes that it did. */
+  times[0] = before.st_atim, times[1] = before.st_mtim;
+  EXPECT(mkdirat(zone, "d8/e8/.git", 0700) == 0 && utimensat(zone, "d8/e8", times, 0) == 0);
+  EXPECT(expect_same() >= 1);
+  remove_zone();
+}
+
+static void expect_kept(size_t listed_least, size_t listed_most) {
+  char runs[128];
+  struct walk walk;
+  snprintf(runs, sizeof runs, "%s.own/runs", base);
+  tree_free(&tree);
+  tree_read(&tree, zone, runs);
+  walk_with(&tree, &walk);
+  EXPECT(walk.listed >= listed_least && walk.listed <= listed_most);
+  walk_free(&walk);
+}
+
+UNIT("an index is kept for the next run, and one that is damaged, open to others or of another zone is none") {
+  char own[96], runs[128], trees[128], file[256] = "", command[512];
+  make_zone();
+  index_zone();
+  snprintf(own, sizeof own, "%s.own", base), snprintf(runs, sizeof runs, "%s/runs", own), snprintf(trees, sizeof trees, "%s/trees", own);
+  EXPECT(mkdir(own, 0700) == 0);
+  tree_keep(&tree, zone, runs);
+  expect_kept(0, 0);
+  snprintf(command, sizeof command, "ls -d %s/*", trees);
+  FILE *listing = popen(command, "r");
+  EXPECT(listing && fscanf(listing, "%255s", file) == 1);
+  pclose(listing);
+  struct stat whole;
+  EXPECT(stat(file, &whole) == 0);
+  for (off_t at = 0; at < whole.st_size; at += at < 256 ? 4 : 4093) {
+    int fd = open(file, O_RDWR);
+    uint32_t word = 0, damaged = UINT32_MAX;
+    EXPECT(pread(fd, &word, sizeof word, at) > 0 && pwrite(fd, &damaged, sizeof word, at) > 0);
+    tree_read(&tree, zone, runs); /* whatever it is, nothing is read outside of it */
+    struct walk walk;
+    walk_with(&tree, &walk);
+    walk_free(&walk);
+    tree_free(&tree);
+    EXPECT(pwrite(fd, &word, sizeof word, at) > 0 && ftruncate(fd, whole.st_size) == 0);
+    close(fd);
+  }
+  expect_kept(0, 0);
+  EXPECT(chmod(trees, 0755) == 0);
+  expect_kept(100, 200);
+  EXPECT(chmod(trees, 0700) == 0 && truncate(file, whole.st_size - 1) == 0);
+  expect_kept(100, 200);
+  EXPECT(nftw(own, drop, 16, FTW_DEPTH | FTW_PHYS) == 0);
+  remove_zone();
+}
