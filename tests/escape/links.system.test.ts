@@ -9,7 +9,7 @@ import { expect, test } from 'vitest'
 import { textHere } from '../real/in-process.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { PLAIN_ID } from '../support/users.ts'
+import { checkoutFor, currentUser, PLAIN_ID } from '../support/users.ts'
 
 async function makeScene() {
   const base = await temporaryDirectory()
@@ -34,6 +34,20 @@ describeWith('userns', 'a source that an earlier command replaced by a link', ()
     // The control: the place itself is meant.
     const meant = await textHere(['--zone', `output=${victim}:rw`, ...words], { cwd: work })
     expect([meant.out, readFileSync(join(victim, 'planted'), 'utf8')]).toEqual(['TOPSECRET\n', 'evil\n'])
+  })
+})
+
+describeWith('userns', 'what decides the next run', () => {
+  test('is no writable zone, nor below one: own state, profiles, the package and node', async () => {
+    const { work } = await makeScene()
+    const own = ['.cache/llm-do/launch', '.config/llm-do/profiles/below'].map((name) => join(work, name))
+    for (const directory of own) mkdirSync(directory, { recursive: true })
+    const root = checkoutFor(currentUser())
+    const places = [...own, join(own[1] ?? '', '..'), ...['', 'bin', 'src/plan'].map((name) => join(root, name))]
+    for (const place of [...places, process.execPath]) {
+      const { status, err } = await textHere(['--rw', `${place}:/zone`, '--', 'true'], { env: { HOME: work } })
+      expect([place, status, err]).toEqual([place, 125, expect.stringContaining('decides the policy of the next run')])
+    }
   })
 })
 
