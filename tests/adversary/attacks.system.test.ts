@@ -1,6 +1,7 @@
-/** The standing adversary, where every user has the same walls: what decides the next run, and what the runner starts. */
+/** The standing adversary, where every user has the same walls: git, what decides the next run, and what the runner starts. */
 import { testAttacks } from './daily.ts'
+import { GIT_ATTACKS } from './git.ts'
 import { HOST_ATTACKS } from './host.ts'
 import { STATE_ATTACKS } from './state.ts'
 
-testAttacks([...STATE_ATTACKS, ...HOST_ATTACKS])
+testAttacks([...GIT_ATTACKS, ...STATE_ATTACKS, ...HOST_ATTACKS])

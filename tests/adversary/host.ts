@@ -31,7 +31,10 @@ export const HOST_ATTACKS: readonly Attack[] = [
     on: isOneCell,
     prepare: async (world) => plantModule(world, 'words.command'),
     attempt: async (stage) => {
-      await stage.command([...stage.options, '--', 'node', '--env-file=.env', '-e', BEGIN], { cwd: stage.world.zone })
+      await stage.command([...stage.options, '--', 'node', '--env-file=.env', '-e', BEGIN], {
+        isProcess: true,
+        cwd: stage.world.zone,
+      })
     },
     harmed: ranOnHost('words.command'),
     control: 'bare',
@@ -44,7 +47,11 @@ export const HOST_ATTACKS: readonly Attack[] = [
     prepare: async (world) => plantModule(world, 'words.node-options'),
     attempt: async (stage) => {
       const env = { NODE_OPTIONS: '--require ./evil.cjs' }
-      await stage.command([...stage.options, '--', 'node', '-e', BEGIN], { cwd: stage.world.zone, env })
+      await stage.command([...stage.options, '--', 'node', '-e', BEGIN], {
+        isProcess: true,
+        cwd: stage.world.zone,
+        env,
+      })
     },
     harmed: ranOnHost('words.node-options'),
     control: 'bare',
@@ -65,7 +72,7 @@ export const HOST_ATTACKS: readonly Attack[] = [
     },
     attempt: async (stage) => {
       const env = { PATH: `${stage.world.zone}/bin:/usr/bin:/bin` }
-      await stage.inside('true', { cwd: stage.world.zone, env })
+      await stage.inside('true', { isProcess: true, cwd: stage.world.zone, env })
       if (stage.isControl) await stage.host(['sh', '-c', 'node'], { env })
     },
     harmed: ranOnHost('words.programs'),
@@ -175,10 +182,10 @@ export const HOST_ATTACKS: readonly Attack[] = [
     control: async (stage) => {
       const { world } = stage
       const racer = await stage.inBackground(
-        [`${world.tools}/exchange`, world.zone, '.vscode', join(world.base, 'victim/root-file'), '5'],
+        [`${world.tools}/exchange`, world.zone, '.vscode', join(world.base, 'victim/root-file'), '20'],
         { uid: OTHER },
       )
-      const careless = `cd ${world.zone}; echo attack begun; for i in $(seq 300); do mkdir .vscode; chown ${OTHER} .vscode; chmod 1555 .vscode; rm -rf .vscode .exchange-link; ln -s ../victim/root-file .exchange-link; done 2>/dev/null`
+      const careless = `cd ${world.zone}; echo attack begun; while [ -O ../victim/root-file ]; do mkdir .vscode; chown ${OTHER} .vscode; chmod 1555 .vscode; rm -rf .vscode .exchange-link; ln -s ../victim/root-file .exchange-link; done 2>/dev/null`
       await stage.command(['--', 'sh', '-c', careless])
       racer.kill('SIGKILL')
     },

@@ -153,7 +153,7 @@ export const STATE_ATTACKS: readonly Attack[] = [
   decided({
     id: 'state.cache',
     sentence: 'The launch cache is replaced in a zone of the home.',
-    prepare: (world) => directory(world, join(world.home, '.cache')),
+    prepare: (world) => directory(world, join(world.home, '.cache/llm-do/launch')),
     words: home,
     plant: (world) =>
       `cd ${world.home}; mv .cache .c; mkdir -p -m 700 .cache/llm-do/launch; echo evil >.cache/llm-do/launch/planted`,

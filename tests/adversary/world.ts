@@ -89,12 +89,13 @@ export interface Inside {
   readonly options?: readonly string[]
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
-  readonly stdin?: string
   /** Descriptor of this process as standard input. */
   readonly stdinFd?: number
   /** Not about protected names, which nested refuses to protect in a writable zone: tried without them there. */
   readonly opened?: boolean
   readonly limitMs?: number
+  /** About the runner's own process: never in this one. */
+  readonly isProcess?: boolean
   /** Puts other words around those that start it. */
   readonly through?: (words: readonly string[]) => readonly string[]
 }
@@ -194,7 +195,7 @@ export interface StageInputs {
   readonly world: World
   readonly cell: Cell
   readonly control?: 'bare' | 'pids'
-  /** Scripts run by the library in this process, where nothing stands around the runner: without the start of a node. */
+  /** Runs are the library's in this process, where nothing stands around the runner: without the start of a node. */
   readonly isHere?: boolean
   /** Of the container backends. */
   readonly container?: { readonly image: string; readonly env: Readonly<Record<string, string>> }
@@ -223,10 +224,9 @@ export function stageFor({ world, cell, control, isHere = false, container }: St
     runs.push(ran)
     return ran
   }
-  const startHere = async (words: readonly string[], { cwd = world.cwd, env: more, stdin }: Inside): Promise<Ran> => {
+  const startHere = async (words: readonly string[], { cwd = world.cwd, env: more }: Inside): Promise<Ran> => {
     const begun = performance.now()
-    const options = { cwd, env: { ...env, ...more }, ...(stdin === undefined ? {} : { stdin }) }
-    const { status, out, err } = await textHere(words, options)
+    const { status, out, err } = await textHere(words, { cwd, env: { ...env, ...more } })
     const ran = { status, signal: null, stdout: out, stderr: err, hung: false, ms: performance.now() - begun }
     runs.push(ran)
     return ran
@@ -234,22 +234,19 @@ export function stageFor({ world, cell, control, isHere = false, container }: St
   const wall = control === 'pids' ? PIDS : []
   const options = optionsOf(world, cell, container?.image)
   const program = join(checkoutFor(world.user), 'bin/llm-do-exec')
-  const command: Stage['command'] = (words, more) => {
-    if (!isControl) return start([program, ...words], more)
-    return start([...wall, ...words.slice(words.indexOf('--') + 1)], more)
-  }
+  const cli: Stage['cli'] = (words, more = {}) =>
+    isHere && canBeHere(words, more) ? startHere(words, more) : start([program, ...words], more)
+  const command: Stage['command'] = (words, more) =>
+    isControl ? start([...wall, ...words.slice(words.indexOf('--') + 1)], more) : cli(words, more)
   return {
-    ...{ world, cell, isControl, runs, command },
+    ...{ world, cell, isControl, runs, command, cli },
     options,
     program,
-    cli: (words, more) => start([program, ...words], more),
     inside: (script, more = {}) => {
       const opened = more.opened && cell.filter === 'nested' ? ['--protect-not', '*'] : []
       const limits = ['--timeout', '20s', '--env', `MARK=${world.base}`]
       const words = [...options, ...zonesOf(world), ...limits, ...opened, ...(more.options ?? [])]
-      const all = [...words, '--', '/bin/sh', '-c', `echo ${BEGUN}\n${script}`]
-      const isPlain = more.through === undefined && more.stdinFd === undefined && more.limitMs === undefined
-      return isHere && isPlain && !isControl ? startHere(all, more) : command(all, more)
+      return command([...words, '--', '/bin/sh', '-c', `echo ${BEGUN}\n${script}`], more)
     },
     host: async (words, more = {}) => {
       const cwd = more.cwd ?? world.cwd
@@ -279,6 +276,10 @@ export function stageFor({ world, cell, control, isHere = false, container }: St
   }
 }
 
+/** The log and the rules of a worker are the command's, not the library's. */
+const canBeHere = (words: readonly string[], { isProcess, through, stdinFd, limitMs }: Inside): boolean =>
+  !(isProcess || through || stdinFd || limitMs || words.includes('--audit') || words.includes('--worker'))
+
 const NOT_STARTED: Ran = { status: undefined, signal: null, hung: false, ms: 0, stdout: '', stderr: '' }
 
 const asId = (uid: number): readonly string[] =>
@@ -294,24 +295,18 @@ const environmentOf = ({ home, runtime, base }: World): Record<string, string> =
   GIT_CONFIG_NOSYSTEM: '1',
 })
 
-export function runProgram(
-  words: readonly string[],
-  { cwd, env, stdin, stdinFd, limitMs = LIMIT_MS }: Inside,
-): Promise<Ran> {
+export function runProgram(words: readonly string[], { cwd, env, stdinFd, limitMs = LIMIT_MS }: Inside): Promise<Ran> {
   const begun = performance.now()
   const [file = '', ...argv] = words
   const child = spawn(file, argv, {
     cwd,
     env,
-    stdio: [stdinFd ?? (stdin === undefined ? 'ignore' : 'pipe'), 'pipe', 'pipe'],
+    stdio: [stdinFd ?? 'ignore', 'pipe', 'pipe'],
   })
   const out: Buffer[] = []
   const err: Buffer[] = []
   child.stdout?.on('data', (chunk: Buffer) => out.push(chunk))
   child.stderr?.on('data', (chunk: Buffer) => err.push(chunk))
-  // A command that does not read its input ends the pipe, not the test.
-  child.stdin?.on('error', () => undefined)
-  if (stdin !== undefined) child.stdin?.end(stdin)
   const state = { hung: false }
   return new Promise((resolve, reject) => {
     const limit = setTimeout(() => {
