@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync, watch } from 'node:fs'
 import { appendFile, chmod, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
-import { expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import type { Outcome } from '../../src/backends/outcome.ts'
 import { cliWords, runCli } from '../support/cli.ts'
@@ -61,26 +61,27 @@ async function attempt({ site, script, guarded = true }: Attempt): Promise<Outco
   })
 }
 
+const printed = ({ stdout }: Pick<Outcome, 'stdout'>): readonly string[] =>
+  Buffer.from(stdout.head).toString().split('\n').filter(Boolean)
+
 const namesIn = (directory: string): readonly string[] => readdirSync(directory).sort()
 
 const REPOSITORY_AT_ROOT =
   'echo ref: refs/heads/main >HEAD; mkdir objects refs; printf "[core]\\nworktree = .\\n" >config'
 
-/** Scripts that make a protected name in a zone that holds only `notes`. A command that `ends` is over before it could be stopped. */
+/**
+ * Scripts that make a protected name in a zone that holds only `notes`; the contract's row files.protected and the rows of
+ * tests/adversary/git.ts have more. A command that `ends` is over before it could be stopped.
+ */
 const ATTEMPTS: readonly { readonly name: string; readonly script: string; readonly ends?: true }[] = [
-  { name: '.vscode', script: 'mkdir .vscode' },
   { name: '.mcp.json', script: 'echo evil >.mcp.json', ends: true },
-  { name: '.envrc', script: 'ln -s /etc/passwd .envrc' },
   { name: '.vscode', script: 'mkdir x; echo evil >x/tasks.json; mv x .vscode' },
   { name: '.config/fish/config.fish', script: 'mkdir -p .config/fish; echo evil >.config/fish/config.fish' },
   { name: '.config/fish/config.fish', script: 'mkdir -p x/fish; echo evil >x/fish/config.fish; mv x .config' },
   { name: '.config', script: 'mkdir x; ln -s x .config' },
-  { name: '.git', script: 'git init -q' },
-  { name: 'app/.git', script: 'git init -q app', ends: true },
   { name: 'a/b/c/d/.git', script: 'mkdir -p a/b/c/d; cd a/b/c/d; mkdir .git' },
   { name: 'a/.git', script: 'mkdir a; echo gitdir: ../evil >a/.git' },
   { name: 'a/.git', script: 'mkdir a; ln -s ../evil a/.git', ends: true },
-  { name: 'HEAD', script: REPOSITORY_AT_ROOT },
   { name: 'a/b/HEAD', script: `mkdir -p a/b; cd a/b; ${REPOSITORY_AT_ROOT}`, ends: true },
   { name: 'HEAD', script: 'echo ref: refs/heads/main >HEAD; echo evil >commondir' },
 ]
@@ -96,11 +97,12 @@ describeWith(['git', 'userns'], 'in a directory without a repository', () => {
     expect(readdirSync(join(site.zone, dirname(name)))).toContain(made?.aside)
   })
 
-  test.each(ATTEMPTS)('control: without the protection "$script" makes $name', async ({ name, script }) => {
-    const site = await makeTestSite()
-    const outcome = await attempt({ site, script: `cd /zone; ${script}`, guarded: false })
-    expect([outcome.reason, outcome.exitCode]).toEqual(['exit', 0])
-    expect(namesIn(join(site.zone, dirname(name)))).toContain(name.split('/').at(-1))
+  test('control: without the protection each of them makes its name', async () => {
+    const script = ATTEMPTS.map(
+      ({ name, script }, at) => `mkdir /zone/${at}; cd /zone/${at}; ${script}; ls -d /zone/${at}/${name}`,
+    )
+    const { stdout } = await attempt({ site: await makeTestSite(), script: script.join('\n'), guarded: false })
+    expect(printed({ stdout })).toEqual(ATTEMPTS.map(({ name }, at) => `/zone/${at}/${name}`))
   })
 
   test('directories on the way to protected names can be made, and nothing else is there after the run', async () => {
@@ -190,49 +192,35 @@ describeWith(['git', 'userns'], 'in a repository with a submodule and a worktree
   const plant = (paths: readonly string[]) =>
     `cd /zone; for path in ${paths.join(' ')}; do mkdir -p "$(dirname $path)"; echo evil >>$path && echo "$path"; done 2>/dev/null; true`
   const move = `cd /zone; for path in ${MOVES.join(' ')}; do mv $path evil && echo "$path" && mv evil $path; done 2>/dev/null; true`
-  const printed = ({ stdout }: Outcome): readonly string[] =>
-    Buffer.from(stdout.head).toString().split('\n').filter(Boolean)
-
-  test('what git runs or obeys can be neither changed nor moved away', async () => {
-    const site = await makeTestSite()
-    await makeRepository(site)
-    expect(printed(await attempt({ site, script: plant(CHANGES) }))).toEqual([])
-    expect(printed(await attempt({ site, script: move }))).toEqual([])
+  /** One repository for all: what is protected is there after each. */
+  const made: { site?: TestSite } = {}
+  const place = (): TestSite => made.site as TestSite
+  beforeAll(async () => {
+    made.site = await makeTestSite()
+    await makeRepository(place())
   })
 
-  test('control: without the protection all of it can', async () => {
-    const site = await makeTestSite()
-    await makeRepository(site)
-    expect(printed(await attempt({ site, script: move, guarded: false }))).toEqual(MOVES)
-    expect(printed(await attempt({ site, script: plant(CHANGES), guarded: false }))).toEqual(CHANGES)
+  test('what git runs or obeys can be neither changed nor moved away', async () => {
+    const script = `(${plant(CHANGES)})\n${move}`
+    expect(printed(await attempt({ site: place(), script }))).toEqual([])
   })
 
   test.each(NEW)('%s cannot be made', async (path) => {
-    const site = await makeTestSite()
-    await makeRepository(site)
-    const outcome = await attempt({ site, script: `${plant([path])}; sleep 20` })
+    const outcome = await attempt({ site: place(), script: `${plant([path])}; sleep 20` })
     expect(outcome.reason).toBe('protected')
-    expect(outcome.guarded?.attempts.first[0]?.path).toBe(join(site.zone, path))
-    expect(existsSync(join(site.zone, path))).toBe(false)
-  })
-
-  test('control: without the protection all of that can be made', async () => {
-    const site = await makeTestSite()
-    await makeRepository(site)
-    expect(printed(await attempt({ site, script: plant(NEW), guarded: false }))).toEqual(NEW)
+    expect(outcome.guarded?.attempts.first[0]?.path).toBe(join(place().zone, path))
+    expect(existsSync(join(place().zone, path))).toBe(false)
   })
 
   test('everyday git goes on working: commit, branch, rebase, merge, stash, tag, gc', {
     timeout: 60_000,
   }, async () => {
-    const site = await makeTestSite()
-    await makeRepository(site)
     const everyday = [
       'set -e',
       `export ${Object.entries(GIT_ENV)
         .map(([name, value]) => `${name}=${value}`)
         .join(' ')}`,
-      `for d in app app/vendor/sub beside library; do cd ${site.zone}/$d`,
+      `for d in app app/vendor/sub beside library; do cd ${place().zone}/$d`,
       'b=$(git symbolic-ref --short HEAD || { git checkout -qB work; echo work; })',
       'echo 1 >>file; git add file; git commit -qm one; echo 2 >>file; git commit -qam two',
       'git branch side-$b; git checkout -q side-$b; echo s >g; git add g; git commit -qm side',
@@ -243,16 +231,22 @@ describeWith(['git', 'userns'], 'in a repository with a submodule and a worktree
       'done',
     ].join('\n')
     const planned = await planOnce({
-      site,
+      site: place(),
       engine: 'unshare',
       command: sh(everyday),
       values: {
-        zones: [{ name: 'zone', mode: 'rw', hostPath: site.zone, target: site.zone }],
+        zones: [{ name: 'zone', mode: 'rw', hostPath: place().zone, target: place().zone }],
         resources: { timeout: '50s' },
       },
     })
     const { outcome } = await planned.run()
     expect([outcome.reason, outcome.exitCode]).toEqual(['exit', 0])
+  })
+
+  test('control: without the protection all of it can be moved, changed and made', async () => {
+    const script = `(${move})\n${plant([...CHANGES, ...NEW])}`
+    const outcome = await attempt({ site: place(), script, guarded: false })
+    expect(printed(outcome)).toEqual([...MOVES, ...CHANGES, ...NEW])
   })
 })
 
