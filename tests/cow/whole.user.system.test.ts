@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { describeWith } from '../support/needs.ts'
-import { callers, type User, uidOf } from '../support/users.ts'
+import { callers, currentUser, type User, uidOf } from '../support/users.ts'
 import { inodesOf, makePlace, type Place, treeOf } from './place.ts'
 
 const EDITS = `
@@ -52,7 +52,6 @@ const WAYS: readonly (readonly [User, readonly string[]])[] = [
   ['root', ['--engine', 'unshare']],
   ['root', ['--engine', 'bwrap']],
   ['plain', ['--engine', 'unshare']],
-  ['plain', ['--engine', 'bwrap']],
 ]
 
 describe.each(WAYS.filter(([user]) => callers().includes(user)))('as %s with %j', (user, options) => {
@@ -168,49 +167,53 @@ for at, directories, files in os.walk(sys.argv[1]):
       expect(cow?.message).toMatch(/^\d+ changed, .*: llm-do diff [a-z0-9]{8}$/)
       expect(await place.changes(cow?.id ?? '')).toEqual(changes)
     })
+  })
+})
 
-    test('are a patch in colours at a terminal, through the person’s pager, without what a terminal would obey', async () => {
-      const place = await makePlace(user)
-      await fill(place)
-      const { cow } = await place.run("printf 'x\\033]0;title\\007\\n' >> file")
-      const diff = async (variables: Readonly<Record<string, string>>) =>
-        (await place.atTerminal(['diff', cow?.id ?? '', 'file'], { variables })).stdout
-      const coloured = await diff({ PAGER: 'cat' })
-      expect(coloured).toContain('\u001b[32m+x')
-      expect(coloured).not.toMatch(/\u001b\]|\u0007/)
-      expect(await diff({ PAGER: 'cat', NO_COLOR: '1' })).not.toContain('\u001b')
-      expect(await diff({ PAGER: 'sed s/^/paged:/' })).toContain('paged:')
-      // Control: for programs it is what the command wrote.
-      expect((await place.cli('diff', cow?.id ?? '', 'file')).stdout.toString()).toContain('\u001b]0;title\u0007')
-    })
+describeWith('one-user', 'changes', () => {
+  const user = currentUser()
 
-    test('are a patch by which git gives a copy the same files, whatever is in names and files', async () => {
-      const place = await makePlace(user)
-      await fill(place)
-      const twin = await makePlace(user)
-      await cp(place.project, twin.project, { recursive: true, verbatimSymlinks: true })
-      const odd = `printf '\\000\\377' >> tree/again; printf x > "$(printf 'a\\nb')"; printf '\\033[31mred' > colours; git init -q .`
-      const id = (await place.run(`${EDITS} ${odd}`)).cow?.id ?? ''
-      const { stdout, stderr } = await place.cli('diff', id)
-      expect(stderr.toString()).toContain('inside .git are not in the patch')
-      expect(readdirSync(join(place.layers, id))).not.toContain('view')
-      await execa('git', ['apply'], { cwd: twin.project, input: stdout })
-      expect((await place.cli('apply', id)).status).toBe(0)
-      expect(filesOf(twin)).toEqual(filesOf(place))
-    })
+  test('are a patch in colours at a terminal, through the person’s pager, without what a terminal would obey', async () => {
+    const place = await makePlace(user)
+    await fill(place)
+    const { cow } = await place.run("printf 'x\\033]0;title\\007\\n' >> file")
+    const diff = async (variables: Readonly<Record<string, string>>) =>
+      (await place.atTerminal(['diff', cow?.id ?? '', 'file'], { variables })).stdout
+    const coloured = await diff({ PAGER: 'cat' })
+    expect(coloured).toContain('\u001b[32m+x')
+    expect(coloured).not.toMatch(/\u001b\]|\u0007/)
+    expect(await diff({ PAGER: 'cat', NO_COLOR: '1' })).not.toContain('\u001b')
+    expect(await diff({ PAGER: 'sed s/^/paged:/' })).toContain('paged:')
+    // Control: for programs it is what the command wrote.
+    expect((await place.cli('diff', cow?.id ?? '', 'file')).stdout.toString()).toContain('\u001b]0;title\u0007')
+  })
 
-    test('are applied in part, with the directories that they need', async () => {
-      const place = await makePlace(user)
-      await fill(place)
-      const { cow } = await place.run(EDITS)
-      const id = cow?.id ?? ''
-      expect((await place.cli('apply', id, 'deep/er/x', 'gone')).status).toBe(0)
-      expect(readFileSync(join(place.project, 'deep/er/x'), 'utf8')).toBe('x\n')
-      expect(existsSync(join(place.project, 'gone'))).toBe(false)
-      expect(readFileSync(join(place.project, 'file'), 'utf8')).toBe('file\n')
-      expect((await place.changes(id)).map(({ path }) => path)).not.toContain('deep/er/x')
-      expect((await place.cli('apply', id)).status).toBe(0)
-      expect(await place.changes(id)).toEqual([])
-    })
+  test('are a patch by which git gives a copy the same files, whatever is in names and files', async () => {
+    const place = await makePlace(user)
+    await fill(place)
+    const twin = await makePlace(user)
+    await cp(place.project, twin.project, { recursive: true, verbatimSymlinks: true })
+    const odd = `printf '\\000\\377' >> tree/again; printf x > "$(printf 'a\\nb')"; printf '\\033[31mred' > colours; git init -q .`
+    const id = (await place.run(`${EDITS} ${odd}`)).cow?.id ?? ''
+    const { stdout, stderr } = await place.cli('diff', id)
+    expect(stderr.toString()).toContain('inside .git are not in the patch')
+    expect(readdirSync(join(place.layers, id))).not.toContain('view')
+    await execa('git', ['apply'], { cwd: twin.project, input: stdout })
+    expect((await place.cli('apply', id)).status).toBe(0)
+    expect(filesOf(twin)).toEqual(filesOf(place))
+  })
+
+  test('are applied in part, with the directories that they need', async () => {
+    const place = await makePlace(user)
+    await fill(place)
+    const { cow } = await place.run(EDITS)
+    const id = cow?.id ?? ''
+    expect((await place.cli('apply', id, 'deep/er/x', 'gone')).status).toBe(0)
+    expect(readFileSync(join(place.project, 'deep/er/x'), 'utf8')).toBe('x\n')
+    expect(existsSync(join(place.project, 'gone'))).toBe(false)
+    expect(readFileSync(join(place.project, 'file'), 'utf8')).toBe('file\n')
+    expect((await place.changes(id)).map(({ path }) => path)).not.toContain('deep/er/x')
+    expect((await place.cli('apply', id)).status).toBe(0)
+    expect(await place.changes(id)).toEqual([])
   })
 })

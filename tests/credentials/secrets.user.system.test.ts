@@ -191,7 +191,9 @@ describeWith(['bwrap', 'userns'], 'secrets', () => {
     expect(text(at.audit).trim().split('\n')).toHaveLength(3)
     expect(holders(at.home).toSorted()).toEqual(inHome(at))
   })
+})
 
+describeWith(['userns', 'one-user'], 'secrets', () => {
   test.each([
     ['the plan', ['--plan']],
     ['the plan as JSON', ['--plan=json']],

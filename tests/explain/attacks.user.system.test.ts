@@ -17,7 +17,7 @@ const ATTACKS: readonly (readonly [words: string, told: RegExp])[] = [
   ['signals 2000', /^$/],
 ]
 
-describeWith('userns', 'a hostile command', () => {
+describeWith(['userns', 'one-user'], 'a hostile command', () => {
   test.each(ATTACKS)('comes to its end: %s', async (words, told) => {
     const { cwd } = await makeSite()
     const { stdout, denials, warnings } = await explained([program, ...words.split(' ')], {

@@ -114,6 +114,45 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
     120_000,
   )
 
+  /** Each is another process than the keeper would start: the sandbox is claimed, refuses, and the run takes the cold way. */
+  test('is refused to a caller with other limits, another nice value, or fewer processors', async () => {
+    const pool = await startPool()
+    for (const { through, script, printed } of [
+      { through: ['sh', '-c', 'ulimit -n 77; exec "$@"', 'sh'], script: 'ulimit -Hn', printed: '77\n' },
+      { through: ['nice', '-n', '5'], script: 'nice', printed: `${getPriority() + 5}\n` },
+      { through: ['taskset', '-c', '0'], script: 'nproc', printed: '1\n' },
+    ]) {
+      await pool.run(sh(script))
+      const same = await pool.runWarm(sh(script))
+      expect(same).toMatchObject({ isWarm: true, status: 0 })
+      await pool.whenReady()
+      const { isWarm, status, stdout } = await pool.run(sh(script), { through })
+      expect({ isWarm, status, stdout: stdout.toString() }).toEqual({ isWarm: true, status: 0, stdout: printed })
+      if (script !== 'nproc' || availableParallelism() > 1) expect(same.stdout.toString()).not.toBe(printed)
+    }
+  })
+
+  test('protects what does not exist yet, and shows nothing of that while no command runs', async () => {
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    const pool = await startPool({ cwd, options: ['--rw', '.'] })
+    await pool.run(sh('true'))
+    await pool.whenReady()
+    expect(await readdir(cwd)).toEqual([])
+    expect(await pool.runWarm(sh('echo mine >file; ls -A'))).toMatchObject({
+      isWarm: true,
+      status: 0,
+      stdout: Buffer.from('file\n'),
+    })
+    await pool.whenReady()
+    expect(await pool.runWarm(sh('mkdir .vscode; sleep 20'))).toMatchObject({ isWarm: true, status: 126 })
+    await pool.whenReady()
+    expect(await pool.runWarm(sh('mkdir -p a/b/.git'))).toMatchObject({ isWarm: true, status: 126 })
+    const names = (await readdir(cwd, { recursive: true })).map((name) => name.replace(/(set-aside).*/, '$1')).sort()
+    expect(names).toEqual(['.vscode.set-aside', 'a', 'a/b', 'a/b/.git.set-aside', 'file'])
+  })
+})
+
+describeWith(['bwrap', 'userns', 'one-user'], 'a warm sandbox', () => {
   test('sees what a profile on disk says now', async () => {
     const cwd = await temporaryDirectory({ mode: 0o755 })
     const profile = join(cwd, 'own.yaml')
@@ -153,24 +192,6 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
     expect(await pool.run(['true'], { env: { LLM_DO_EXEC_POOL: 'off' } })).toMatchObject({ status: 0, isWarm: false })
   })
 
-  /** Each is another process than the keeper would start: the sandbox is claimed, refuses, and the run takes the cold way. */
-  test('is refused to a caller with other limits, another nice value, or fewer processors', async () => {
-    const pool = await startPool()
-    for (const { through, script, printed } of [
-      { through: ['sh', '-c', 'ulimit -n 77; exec "$@"', 'sh'], script: 'ulimit -Hn', printed: '77\n' },
-      { through: ['nice', '-n', '5'], script: 'nice', printed: `${getPriority() + 5}\n` },
-      { through: ['taskset', '-c', '0'], script: 'nproc', printed: '1\n' },
-    ]) {
-      await pool.run(sh(script))
-      const same = await pool.runWarm(sh(script))
-      expect(same).toMatchObject({ isWarm: true, status: 0 })
-      await pool.whenReady()
-      const { isWarm, status, stdout } = await pool.run(sh(script), { through })
-      expect({ isWarm, status, stdout: stdout.toString() }).toEqual({ isWarm: true, status: 0, stdout: printed })
-      if (script !== 'nproc' || availableParallelism() > 1) expect(same.stdout.toString()).not.toBe(printed)
-    }
-  })
-
   test('gives each command the mask of its own caller, under the narrowest filter', async () => {
     const pool = await startPool({ options: ['--seccomp', 'strict'] })
     await pool.run(sh('umask'))
@@ -179,25 +200,6 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
       const { isWarm, stdout } = await pool.runWarm(sh('umask'), { through })
       expect([isWarm, stdout.toString()]).toEqual([true, `${mask}\n`])
     }
-  })
-
-  test('protects what does not exist yet, and shows nothing of that while no command runs', async () => {
-    const cwd = await temporaryDirectory({ mode: 0o755 })
-    const pool = await startPool({ cwd, options: ['--rw', '.'] })
-    await pool.run(sh('true'))
-    await pool.whenReady()
-    expect(await readdir(cwd)).toEqual([])
-    expect(await pool.runWarm(sh('echo mine >file; ls -A'))).toMatchObject({
-      isWarm: true,
-      status: 0,
-      stdout: Buffer.from('file\n'),
-    })
-    await pool.whenReady()
-    expect(await pool.runWarm(sh('mkdir .vscode; sleep 20'))).toMatchObject({ isWarm: true, status: 126 })
-    await pool.whenReady()
-    expect(await pool.runWarm(sh('mkdir -p a/b/.git'))).toMatchObject({ isWarm: true, status: 126 })
-    const names = (await readdir(cwd, { recursive: true })).map((name) => name.replace(/(set-aside).*/, '$1')).sort()
-    expect(names).toEqual(['.vscode.set-aside', 'a', 'a/b', 'a/b/.git.set-aside', 'file'])
   })
 
   test('is not used where a repository has come since it was made, which it would not cover', async () => {

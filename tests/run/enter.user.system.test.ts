@@ -8,7 +8,7 @@ import { cliWords, environmentOf } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { readOr, until } from '../support/processes.ts'
-import { callers } from '../support/users.ts'
+import { callers, currentUser } from '../support/users.ts'
 import { backgroundOf, PATIENCE, processesWith } from './background.ts'
 
 /** What a process says of its walls. */
@@ -59,27 +59,6 @@ describeWith('userns', 'another command in it', () => {
       expect((await inside(name, 'ls /proc/self/fd | wc -l')).out.trim()).toBe('4')
     })
 
-    test('ends with its own status, and in words of its own where it cannot start', async () => {
-      const { llmDo, start, inside } = await backgroundOf(as)
-      const name = await start('--', 'sleep', '300')
-      expect(await inside(name, 'echo out; echo err >&2; exit 7')).toEqual({ status: 7, out: 'out\n', err: 'err\n' })
-      expect((await inside(name, 'kill -SEGV $$')).status).toBe(139)
-      expect(await llmDo(['exec', '--in', name, '--', 'no-such-program'])).toEqual({
-        status: 127,
-        out: '',
-        err: 'llm-do: no-such-program: not found in the sandbox\n',
-      })
-      expect((await llmDo(['exec', '--in', name, '--', '/usr'])).status).toBe(126)
-      const terminal = await llmDo(['exec', '--in', name, '--tty', '--', 'sh', '-c', 'tty; exit 4'])
-      expect(terminal).toMatchObject({ status: 4, out: '/dev/pts/0\r\n' })
-      for (const refused of ['--rw=/tmp', '--net=host', '--memory=1g', '--profile=strict'])
-        expect((await llmDo(['exec', '--in', name, refused, '--', 'true'])).err).toContain(
-          `${refused.split('=')[0]} with --in: the walls of ${name} were decided`,
-        )
-      expect((await llmDo(['exec', '--in', 'no-such-sandbox', '--', 'true'])).err).toContain('SANDBOX_NOT_FOUND')
-      expect((await llmDo(['ps', '--json'])).out).toContain(name)
-    })
-
     test('ends with its caller, whatever it has started, and the sandbox lives on', async () => {
       const { cwd, start, listed } = await backgroundOf(as)
       const name = await start('--', 'sleep', '300')
@@ -95,48 +74,73 @@ describeWith('userns', 'another command in it', () => {
       await expect.poll(sleepers, PATIENCE).toEqual([])
       expect(await listed(name)).toBeDefined()
     })
+  })
+})
 
-    test('leaves nothing of a fork bomb, and the sandbox lives on', async () => {
-      const { start, inside } = await backgroundOf(as)
-      const name = await start('--pids', '100', '--', 'sleep', '300')
-      // Full when the command ends: what is killed then makes room for the rest of it.
-      const bomb = 'setsid perl -e "while (1) { fork }" & until set -- /proc/[0-9]*; [ $# -ge 80 ]; do :; done; exit 7'
-      expect((await inside(name, bomb)).status).toBe(7)
-      expect((await inside(name, 'cat /proc/[0-9]*/comm')).out).not.toContain('perl')
-    })
+describeWith(['userns', 'one-user'], 'a command in a sandbox of the background', () => {
+  const as = currentUser()
 
-    test('gets a signal of its caller, and ends with the sandbox', async () => {
-      const { cwd, start, llmDo } = await backgroundOf(as)
-      const name = await start('--', 'sleep', '300')
-      const call = (...command: readonly string[]) => {
-        const [file = '', ...words] = cliWords(['exec', '--in', name, '--', ...command], { as, program: 'llm-do' })
-        return spawn(file, words, {
-          cwd,
-          env: { ...environmentOf(as), HOME: cwd },
-          stdio: ['ignore', 'pipe', 'ignore'],
-        })
-      }
-      const signalled = call('sh', '-c', 'echo ready; exec sleep 300')
-      await once(signalled.stdout, 'data')
-      const over = once(signalled, 'exit')
-      signalled.kill('SIGINT')
-      // Also where a slow machine comes to the kill before the command has ended of it.
-      expect(await over).toEqual([130, null])
-      const waiting = call('sh', '-c', 'echo ready; sleep 300')
-      await once(waiting.stdout, 'data')
-      const end = once(waiting, 'exit')
-      expect((await llmDo(['stop', name])).status).toBe(0)
-      expect((await end)[0]).toBeGreaterThan(128)
+  test('ends with its own status, and in words of its own where it cannot start', async () => {
+    const { llmDo, start, inside } = await backgroundOf(as)
+    const name = await start('--', 'sleep', '300')
+    expect(await inside(name, 'echo out; echo err >&2; exit 7')).toEqual({ status: 7, out: 'out\n', err: 'err\n' })
+    expect((await inside(name, 'kill -SEGV $$')).status).toBe(139)
+    expect(await llmDo(['exec', '--in', name, '--', 'no-such-program'])).toEqual({
+      status: 127,
+      out: '',
+      err: 'llm-do: no-such-program: not found in the sandbox\n',
     })
+    expect((await llmDo(['exec', '--in', name, '--', '/usr'])).status).toBe(126)
+    const terminal = await llmDo(['exec', '--in', name, '--tty', '--', 'sh', '-c', 'tty; exit 4'])
+    expect(terminal).toMatchObject({ status: 4, out: '/dev/pts/0\r\n' })
+    for (const refused of ['--rw=/tmp', '--net=host', '--memory=1g', '--profile=strict'])
+      expect((await llmDo(['exec', '--in', name, refused, '--', 'true'])).err).toContain(
+        `${refused.split('=')[0]} with --in: the walls of ${name} were decided`,
+      )
+    expect((await llmDo(['exec', '--in', 'no-such-sandbox', '--', 'true'])).err).toContain('SANDBOX_NOT_FOUND')
+    expect((await llmDo(['ps', '--json'])).out).toContain(name)
+  })
 
-    test('reaches a server of the sandbox, and none of the host', async () => {
-      const { start, inside } = await backgroundOf(as)
-      const serve = 'import http.server as h;h.test(h.SimpleHTTPRequestHandler,port=8123,bind="127.0.0.1")'
-      const name = await start('--net', 'none', '--', 'python3', '-c', serve)
-      const get = 'python3 -c "import urllib.request as u;print(u.urlopen(\'http://127.0.0.1:8123/\').status)"'
-      await expect.poll(async () => (await inside(name, get)).out, PATIENCE).toBe('200\n')
-      expect(readlinkSync('/proc/self/ns/net')).not.toBe((await inside(name, 'readlink /proc/self/ns/net')).out.trim())
-      expect((await inside(name, 'cat /proc/net/dev')).out).not.toMatch(/eth|wlan|enp/)
-    })
+  test('leaves nothing of a fork bomb, and the sandbox lives on', async () => {
+    const { start, inside } = await backgroundOf(as)
+    const name = await start('--pids', '100', '--', 'sleep', '300')
+    // Full when the command ends: what is killed then makes room for the rest of it.
+    const bomb = 'setsid perl -e "while (1) { fork }" & until set -- /proc/[0-9]*; [ $# -ge 80 ]; do :; done; exit 7'
+    expect((await inside(name, bomb)).status).toBe(7)
+    expect((await inside(name, 'cat /proc/[0-9]*/comm')).out).not.toContain('perl')
+  })
+
+  test('gets a signal of its caller, and ends with the sandbox', async () => {
+    const { cwd, start, llmDo } = await backgroundOf(as)
+    const name = await start('--', 'sleep', '300')
+    const call = (...command: readonly string[]) => {
+      const [file = '', ...words] = cliWords(['exec', '--in', name, '--', ...command], { as, program: 'llm-do' })
+      return spawn(file, words, {
+        cwd,
+        env: { ...environmentOf(as), HOME: cwd },
+        stdio: ['ignore', 'pipe', 'ignore'],
+      })
+    }
+    const signalled = call('sh', '-c', 'echo ready; exec sleep 300')
+    await once(signalled.stdout, 'data')
+    const over = once(signalled, 'exit')
+    signalled.kill('SIGINT')
+    // Also where a slow machine comes to the kill before the command has ended of it.
+    expect(await over).toEqual([130, null])
+    const waiting = call('sh', '-c', 'echo ready; sleep 300')
+    await once(waiting.stdout, 'data')
+    const end = once(waiting, 'exit')
+    expect((await llmDo(['stop', name])).status).toBe(0)
+    expect((await end)[0]).toBeGreaterThan(128)
+  })
+
+  test('reaches a server of the sandbox, and none of the host', async () => {
+    const { start, inside } = await backgroundOf(as)
+    const serve = 'import http.server as h;h.test(h.SimpleHTTPRequestHandler,port=8123,bind="127.0.0.1")'
+    const name = await start('--net', 'none', '--', 'python3', '-c', serve)
+    const get = 'python3 -c "import urllib.request as u;print(u.urlopen(\'http://127.0.0.1:8123/\').status)"'
+    await expect.poll(async () => (await inside(name, get)).out, PATIENCE).toBe('200\n')
+    expect(readlinkSync('/proc/self/ns/net')).not.toBe((await inside(name, 'readlink /proc/self/ns/net')).out.trim())
+    expect((await inside(name, 'cat /proc/net/dev')).out).not.toMatch(/eth|wlan|enp/)
   })
 })
