@@ -32,7 +32,6 @@ function makeRepository(directory: string): void {
 
 const ENGINES: readonly { readonly engine: string; readonly words: readonly string[] }[] = [
   { engine: 'unshare', words: ['--engine', 'unshare'] },
-  { engine: 'bwrap', words: ['--engine', 'bwrap'] },
   // Without namespaces a zone of root cannot be lent.
   ...(process.getuid?.() === 0 ? [] : [{ engine: 'none', words: ['--backend', 'no-namespaces'] }]),
 ]

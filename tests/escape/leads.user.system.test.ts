@@ -23,7 +23,6 @@ import { describeWith } from '../support/needs.ts'
 
 const ENGINES: readonly { readonly engine: string; readonly words: readonly string[] }[] = [
   { engine: 'unshare', words: ['--engine', 'unshare'] },
-  { engine: 'bwrap', words: ['--engine', 'bwrap'] },
   // Without namespaces a zone of root cannot be lent.
   ...(process.getuid?.() === 0 ? [] : [{ engine: 'none', words: ['--backend', 'no-namespaces'] }]),
 ]

@@ -104,7 +104,6 @@ describeWith('userns', 'a stream that is a file', () => {
       )
       const cells = [
         ['--engine', 'unshare'],
-        ['--engine', 'bwrap'],
         ['--backend', 'no-namespaces', '--workdir', '/'],
       ]
       for (const options of cells)
