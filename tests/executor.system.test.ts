@@ -1,10 +1,9 @@
-/** The executor face with real sandboxes. */
+/** The executor face with real sandboxes; in a container: tests/backends/command-line. */
 import { chown, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { SandboxExecutor } from '../src/executor.ts'
 import { temporaryDirectory } from './support/directory.ts'
-import { BUSYBOX_IMAGE, startDocker, type TestDocker } from './support/docker.ts'
 import { describeWith } from './support/needs.ts'
 
 const OWNER = 1000
@@ -38,29 +37,5 @@ describeWith(['bwrap', 'userns'], 'the executor in a namespace sandbox', () => {
     const result = await executor.execute(['true'], await workspace())
     expect(result).toMatchObject({ success: false, error: expect.stringMatching(/^memoryLimit: expected a size/) })
     expect(log).toEqual(['Isolation: REFUSED (nothing was run)'])
-  })
-})
-
-describeWith('docker', 'the executor in a container', () => {
-  const state: { docker?: TestDocker } = {}
-  beforeAll(async () => {
-    state.docker = await startDocker()
-    for (const [name, value] of Object.entries(state.docker.env)) vi.stubEnv(name, value)
-  })
-  afterAll(async () => {
-    vi.unstubAllEnvs()
-    await state.docker?.stop()
-  })
-
-  test('runs with the programs of an image and leaves none of it', async () => {
-    const log: string[] = []
-    const executor = new SandboxExecutor({ memoryLimit: '256m', cpuLimit: '1.5', log: (line) => log.push(line) })
-    const directory = await workspace()
-    const options = { image: BUSYBOX_IMAGE, workspaceDir: directory }
-    const result = await executor.executeIn('echo made > made; pwd; exit 0', 'bash', options)
-    expect(result).toMatchObject({ success: true, stdout: '/workspace\n', exitCode: 0, timedOut: false })
-    expect(await readFile(join(directory, 'made'), 'utf8')).toBe('made\n')
-    expect(log).toEqual(['Docker isolation: ENABLED (Secure)'])
-    expect(await state.docker?.client('ps', '--all', '--quiet')).toBe('')
   })
 })

@@ -1,9 +1,10 @@
 /** The built command on docker and process: status, streams and messages as a person meets them. */
-import { chmod, chown } from 'node:fs/promises'
+import { chmod, chown, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { SandboxExecutor } from '../../src/executor.ts'
 import { type CliOptions, cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { BUSYBOX_IMAGE, startDocker, type TestDocker } from '../support/docker.ts'
@@ -74,6 +75,22 @@ describeWith('docker', 'the command line on docker', () => {
     const left = (await state.docker?.client('ps', '--all', '--quiet', '--no-trunc'))?.split('\n')
     expect(left?.sort()).toEqual(kept.sort())
     await state.docker?.client('rm', '--force', ...kept)
+  })
+
+  test('serves the executor, with the programs of an image', async () => {
+    for (const [name, value] of Object.entries(env())) vi.stubEnv(name, value)
+    const log: string[] = []
+    const executor = new SandboxExecutor({ memoryLimit: '256m', cpuLimit: '1.5', log: (line) => log.push(line) })
+    const workspaceDir = await ownedDirectory()
+    const result = await executor.executeIn('echo made > made; pwd; exit 0', 'bash', {
+      image: BUSYBOX_IMAGE,
+      workspaceDir,
+    })
+    vi.unstubAllEnvs()
+    expect(result).toMatchObject({ success: true, stdout: '/workspace\n', exitCode: 0, timedOut: false })
+    expect(await readFile(join(workspaceDir, 'made'), 'utf8')).toBe('made\n')
+    expect(log).toEqual(['Docker isolation: ENABLED (Secure)'])
+    expect(await containers()).toBe('')
   })
 
   testWith(['plain-user', 'docker'], 'says that this user may not use the socket', async () => {
