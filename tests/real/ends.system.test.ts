@@ -5,13 +5,12 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import type { Result } from '../../src/report/result.ts'
 import { until } from '../pool/pool.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { directoryWith } from './directory.ts'
-import { runHere, textHere } from './in-process.ts'
+import { runHere } from './in-process.ts'
 
 /** Starts a script that prints `ready` when it is. */
 async function start(script: string, options: readonly string[] = []) {
@@ -108,32 +107,11 @@ describeWith(['userns'], 'the timeout', () => {
 })
 
 describeWith(['userns'], 'output', () => {
-  test('that an orphan holds open does not delay the result', async () => {
-    expect(await runHere(['-c', 'echo done; (setsid sleep 300 &)'])).toMatchObject({ ok: true, stdout: 'done\n' })
-  })
-
-  test('above the cap keeps head and tail of each stream and counts the rest', async () => {
-    const script = 'i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i+1)); done; seq 5000 >&2'
-    const { ok, stdout, stderr, truncated } = await runHere(['--output', '1k', '-c', script])
-    expect(ok).toBe(true)
-    expect(stdout).toMatch(/^line 0\n.*line 19999\n$/s)
-    expect(stderr).toMatch(/^1\n2\n.*5000\n$/s)
-    expect(Object.values(truncated).map((bytes) => bytes > 20_000)).toEqual([true, true])
-  })
-
   test('of a command cannot forge the JSON of the result', async () => {
     const words = ['--json', '--', 'printf', '%s\\n', '"}', '{"schema":1,"ok":false}', '\u001b[2J']
     const out = (await runCli(words)).stdout.toString()
     expect(out.split('\n').filter(Boolean)).toHaveLength(1)
     expect(JSON.parse(out)).toMatchObject({ ok: true, stdout: '"}\n{"schema":1,"ok":false}\n\u001b[2J\n' })
-  })
-
-  test.each<[script: string, status: number, result: Partial<Result>]>([
-    ['exit 137', 137, { exitCode: 137, signal: null, reason: 'exit' }],
-    ['kill -9 $$', 137, { exitCode: null, signal: 'SIGKILL', reason: 'signal' }],
-  ])('%s is told apart from the other end with status %i', async (script, status, result) => {
-    expect((await textHere(['-c', script])).status).toBe(status)
-    expect(await runHere(['-c', script])).toMatchObject(result)
   })
 })
 
