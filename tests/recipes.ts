@@ -17,7 +17,7 @@ const MODULES = join(checkoutFor(currentUser()), 'node_modules')
 
 interface Row {
   readonly title: string
-  /** Only in `make test-all`: it needs a browser. */
+  /** Only in `make test-all`: it needs a browser, or takes as long as twenty other tests. */
   readonly isDeep?: true
   readonly needs?: readonly Need[]
   readonly files?: Files
@@ -95,6 +95,8 @@ export const ROWS: readonly Row[] = [
   },
   {
     title: 'A Python virtual environment',
+    // Its network is that of `npm install`: tests/network/tools has what @pip stands for.
+    isDeep: true,
     needs: ['root', 'python'],
     files: { 'requirements.txt': 'tiny\n', 'app.py': 'import tiny\nprint(tiny.said)\n' },
     prepare: () =>

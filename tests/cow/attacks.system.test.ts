@@ -274,8 +274,8 @@ describe(`as ${user}`, () => {
     'a tree that is deeper than any path and wider than any list is listed, applied and undone',
     async () => {
       const place = await makePlace(user)
-      // 4,400 bytes of path, and more levels than a process may have open files.
-      const [depth, width] = [1100, 4000]
+      // 4,120 bytes of path, more levels than a process may have open files, and more names than the result lists.
+      const [depth, width] = [1030, 1100]
       const { cow } = await place.run(`python3 -c "
 import os
 os.mkdir('wide')
