@@ -25,6 +25,8 @@ export default defineConfig({
     reporters: ['default', unusedGoldens(), ...(countsFile === undefined ? [] : ['json' as const])],
     ...(countsFile === undefined ? {} : { outputFile: { json: countsFile } }),
     allowOnly: process.env.CI !== 'true',
+    // By the sum of a file's text: a lane of system tests finds what the unit tests have transformed, which saves 2 s of processor time.
+    experimental: { fsModuleCache: true, fsModuleCachePath: process.env.LLM_DO_TEST_MODULES ?? 'build/test-modules' },
     projects: [
       {
         extends: true,

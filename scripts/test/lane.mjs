@@ -6,6 +6,9 @@ import { join } from 'node:path'
 import { createVitest } from 'vitest/node'
 import { oneProcess } from './one-process.mjs'
 
+// As vitest's own command does: the cache of modules asks for it.
+process.env.NODE_ENV ??= 'test'
+
 const vitest = await createVitest(
   'test',
   { watch: false, project: ['system'], reporters: [{}], cache: false, pool: oneProcess(), isolate: false },

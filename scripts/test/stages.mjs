@@ -81,7 +81,9 @@ async function summed(argv, { again, ...options }) {
 async function unit({ files = [], name } = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'llm-do-test-counts-'))
   const counts = join(directory, 'counts.json')
-  const words = ['node_modules/vitest/vitest.mjs', 'run', '--project', 'unit', '--project', 'sweep', ...files]
+  // Loaded as the lanes load it: the cache of modules knows a configuration by how it was loaded.
+  const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--configLoader', 'runner']
+  const words = [...vitest, '--project', 'unit', '--project', 'sweep', ...files]
   const env = { LLM_DO_TEST_REQUIRE: requiredHere()[isRoot ? 'root' : 'plain'], LLM_DO_TEST_COUNTS: counts }
   try {
     const { status, output } = await run(process.execPath, [...words, ...(name === undefined ? [] : ['-t', name])], {

@@ -95,6 +95,8 @@ function plainLane({ id, places, env, lane, copy }) {
     env: {
       ...steering,
       ...env,
+      // The copy belongs to root.
+      LLM_DO_TEST_MODULES: join(places.tmp, 'modules'),
       PATH: [dirname(node), ...PATH.split(delimiter).filter(canBeEntered)].join(delimiter),
       HOME: places.home,
       LLM_DO_TEST_ROOT_STAGE: 'root',
