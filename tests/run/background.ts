@@ -3,9 +3,10 @@
 import { readdirSync } from 'node:fs'
 import { expect, onTestFinished } from 'vitest'
 import { runCli } from '../support/cli.ts'
+import { canBeHere, cliHere } from '../support/cli-here.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { readOr } from '../support/processes.ts'
-import type { User } from '../support/users.ts'
+import { currentUser, type User } from '../support/users.ts'
 
 export const PATIENCE = { timeout: 20_000 }
 /** Names are one user's, and other test files run beside this one. */
@@ -24,10 +25,10 @@ interface Answer {
 export async function backgroundOf(as: User) {
   const cwd = await temporaryDirectory({ owner: as, mode: 0o755 })
   const llmDo = async (words: readonly string[], stdin?: string, env = {}): Promise<Answer> => {
-    const { status, stdout, stderr } = await runCli(words, {
-      ...{ program: 'llm-do', as, cwd, env },
-      ...(stdin !== undefined && { stdin }),
-    })
+    const isHere = as === currentUser() && stdin === undefined && canBeHere(words)
+    const { status, stdout, stderr } = await (isHere
+      ? cliHere(words, { cwd, env: { HOME: cwd, ...env } })
+      : runCli(words, { ...{ program: 'llm-do', as, cwd, env }, ...(stdin !== undefined && { stdin }) }))
     return { status, out: stdout.toString(), err: stderr.toString() }
   }
   /** Started, and stopped with the test. */

@@ -9,8 +9,10 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Call } from '../../src/cli/call.ts'
 import * as exec from '../../src/cli/commands/exec.ts'
 import * as layer from '../../src/cli/commands/layer.ts'
+import { logs } from '../../src/cli/commands/logs.ts'
 import { prune } from '../../src/cli/commands/prune.ts'
 import { ps } from '../../src/cli/commands/ps.ts'
+import { stop } from '../../src/cli/commands/stop.ts'
 import type { Subcommand } from '../../src/cli/subcommand.ts'
 import { SandboxError } from '../../src/error.ts'
 import { errorLines } from '../../src/report/text.ts'
@@ -25,8 +27,10 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   apply,
   undo,
   discard,
+  logs,
   prune,
   ps,
+  stop,
 }
 
 interface Here {
