@@ -8,10 +8,10 @@ import { copyTo, laneFor } from './users.mjs'
 const SLOTS = Number(process.env.LLM_DO_TEST_LANES ?? 6)
 
 /**
- * The plain user has a seventh of the work. A lane takes 4 s of processor time before its first test, so these slots run the plain
+ * The plain user has a tenth of the work. A lane takes 3 to 5 s of processor time before its first test, so one slot runs the plain
  * user's files, the others those of root, and each helps the other when its own are done.
  */
-const PLAIN_SLOTS = 2
+const PLAIN_SLOTS = 1
 
 /** Ends a file that hangs: far above what a file may take on a slow machine. */
 const FILE_LIMIT_MS = 15 * 60_000
