@@ -13,7 +13,7 @@ import { promises } from './promises.ts'
 import { alone, inSandbox } from './ways.ts'
 
 describeWith(['bwrap', 'userns'], 'by exec():', () => promises(alone()))
-describeWith(['bwrap', 'userns'], 'by a warm sandbox:', () => promises(inSandbox(2)))
+describeWith(['bwrap', 'userns'], 'by a warm sandbox:', () => promises(inSandbox(1)))
 
 async function textOf(stream: Readable): Promise<string> {
   const chunks: Buffer[] = []
