@@ -52,7 +52,7 @@ describe(`as ${user}`, () => {
       expect(left()).toEqual([])
       // Controls: directories alone can be a change, too.
       for (const script of ['mkdir d/deep/new', 'chmod 700 d/deep', 'rm -r d; mkdir d'])
-        expect(await programsOf(place, ...words(script))).toMatch(/node/)
+        expect((await place.run(script)).changes).not.toEqual([])
       expect(left()).toHaveLength(3)
     })
 
