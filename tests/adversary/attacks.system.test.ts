@@ -2,6 +2,7 @@
 import { testAttacks } from './daily.ts'
 import { GIT_ATTACKS } from './git.ts'
 import { HOST_ATTACKS } from './host.ts'
+import { isOfEveryUser, KERNEL_ATTACKS } from './kernel.ts'
 import { STATE_ATTACKS } from './state.ts'
 
-testAttacks([...GIT_ATTACKS, ...STATE_ATTACKS, ...HOST_ATTACKS])
+testAttacks([...GIT_ATTACKS, ...STATE_ATTACKS, ...HOST_ATTACKS, ...KERNEL_ATTACKS.filter((row) => !isOfEveryUser(row))])

@@ -7,13 +7,13 @@ import { describeWith } from '../support/needs.ts'
 import { type Cell, FILTERS } from './attack.ts'
 import { CELL, harmedIn, testAttacks } from './daily.ts'
 import { FILE_ATTACKS } from './files.ts'
-import { KERNEL_ATTACKS } from './kernel.ts'
+import { isOfEveryUser, KERNEL_ATTACKS } from './kernel.ts'
 import { isShared } from './matrix.ts'
 import { ATTACKS } from './table.ts'
 
 const CELLS: readonly Cell[] = [...FILTERS.map((filter): Cell => ({ ...CELL, filter })), { ...CELL, backend: 'bwrap' }]
 
-testAttacks([...FILE_ATTACKS, ...KERNEL_ATTACKS])
+testAttacks([...FILE_ATTACKS, ...KERNEL_ATTACKS.filter(isOfEveryUser)])
 
 describeWith(['git', 'bwrap', 'unshare', 'userns'], 'the adversary in a shared sandbox', () => {
   test.each(CELLS)('harms nothing by $backend under $filter', async (cell) => {

@@ -1,6 +1,7 @@
 /** The kernel, PID 1, other processes and the terminal. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Attack, type Cell, isFiltered, isNamespace, letThrough } from './attack.ts'
+import { isShared } from './matrix.ts'
 import { nameOf, processesWith, quoted } from './world.ts'
 
 /** script(1), which opens the terminal, does not pass on the exit status of a refusal, and under nested the writable zone is refused. */
@@ -175,3 +176,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     control: 'bare',
   },
 ]
+
+/** Rows that share a sandbox are tried as every user in any case. */
+export const isOfEveryUser = (attack: Attack): boolean =>
+  isShared(attack) || attack.id === 'processes.outlive' || attack.id === 'memory.hidden'
