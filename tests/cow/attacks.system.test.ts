@@ -274,24 +274,27 @@ describe(`as ${user}`, () => {
     'a tree that is deeper than any path and wider than any list is listed, applied and undone',
     async () => {
       const place = await makePlace(user)
-      // 4,120 bytes of path, more levels than a process may have open files, and more names than the result lists.
-      const [depth, width] = [1030, 1100]
+      // 4,920 bytes of path, more levels than open files are asked for, and more names than the result lists.
+      const [depth, width, name] = [120, 1100, 'd'.repeat(40)]
+      const few = ['sh', '-c', 'ulimit -S -n 100; exec "$@"', 'sh']
+      const cli = (...words: readonly string[]) => place.cliThrough(few, ...words)
       const { cow } = await place.run(`python3 -c "
 import os
 os.mkdir('wide')
 for n in range(${width}): open('wide/%d' % n, 'w').close()
 for n in range(${depth}):
-  os.mkdir('ddd'); os.chdir('ddd')
+  os.mkdir('${name}'); os.chdir('${name}')
 open('end', 'w').write('end')"`)
       const id = cow?.id ?? ''
       const count = async () => Number((await execa('sh', ['-c', 'find . | wc -l'], { cwd: place.project })).stdout) - 1
-      expect((await place.changes(id)).length).toBe(depth + width + 2)
-      expect((await place.cli('diff', id)).stderr.toString()).toContain('1 file at a path too long for git')
+      const { changes } = JSON.parse((await cli('changes', '--json', id)).stdout.toString()) as { changes: unknown[] }
+      expect(changes.length).toBe(depth + width + 2)
+      expect((await cli('diff', id)).stderr.toString()).toContain('1 file at a path too long for git')
       for (const [verb, left] of [
         ['apply', depth + width + 2],
         ['undo', 0],
       ] as const)
-        expect([verb, (await place.cli(verb, id)).status, await count()]).toEqual([verb, 0, left])
+        expect([verb, (await cli(verb, id)).status, await count()]).toEqual([verb, 0, left])
     },
   )
 
