@@ -1,4 +1,7 @@
-/** Follows one hint of each kind; hints.user.deep.system.test.ts follows all of rows.ts. */
+/**
+ * Follows one hint of each kind; hints.user.deep.system.test.ts follows all of rows.ts. Those of files that are not shown, read-only or
+ * protected are followed by tests/real/denials.
+ */
 import { expect, test } from 'vitest'
 import { describeWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
@@ -6,13 +9,11 @@ import { follow } from './follow-row.ts'
 import { ROWS } from './rows.ts'
 
 const KINDS = [
-  'a file outside of every zone',
   "a program of the caller's PATH, with what lies beside it",
   'a file without the execute bit',
   'an option that does not exist',
   'a value that looks like an option',
   '--ro of a directory that does not exist',
-  'something made at a protected name',
   'changes that take more than they may',
   'processes',
   'a run without walls',
