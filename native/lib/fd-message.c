@@ -1,6 +1,6 @@
 #include "lib/fd-message.h"
 
-#include "lib/report-failure.h"
+#include "lib/clock.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,10 +1,11 @@
 #include "lib/open-by-steps.h"
 
-#include "lib/syscalls.h"
+#include "lib/statx.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

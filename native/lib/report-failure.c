@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 static int control_fd = -1;
@@ -18,20 +16,6 @@ void copy_text(char *to, size_t room, const char *text) {
   memcpy(to, text, length);
   to[length] = 0;
 }
-
-/* Asks the kernel: the C library's way without a call uses four pages for it (lib/pages.h), which takes longer than all calls of a run. */
-static struct timespec read_clock(clockid_t clock) {
-  struct timespec now = {0, 0};
-  syscall(SYS_clock_gettime, clock, &now);
-  return now;
-}
-
-uint64_t now_ns(void) {
-  struct timespec now = read_clock(CLOCK_MONOTONIC);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-long long now_s(void) { return read_clock(CLOCK_REALTIME).tv_sec; }
 
 int report_send(int control, const struct report *report, const int *fds, int count) {
   return message_send(control, report, sizeof *report, fds, count);

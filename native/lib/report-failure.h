@@ -1,6 +1,7 @@
 /* The one way in which the stager and init give up: a report on the control socket, then status 125. Nothing is printed. */
 #pragma once
 
+#include "lib/clock.h"
 #include "lib/init-protocol.h"
 
 #include <stddef.h>
@@ -15,8 +16,5 @@ _Noreturn void fail_with(int error, const char *step, const char *path);
 /* Sends a report and descriptors with it. Returns 0, or -1 when launch is gone. */
 int report_send(int control, const struct report *report, const int *fds, int count);
 
-uint64_t now_ns(void);
-/* The time of day, in seconds since 1970. */
-long long now_s(void);
 /* Copies as much of `text` as fits, always ended by NUL. */
 void copy_text(char *to, size_t room, const char *text);

@@ -6,6 +6,7 @@
  */
 #include "tools/container-mounts.h"
 
+#include "lib/statx.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
