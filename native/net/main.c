@@ -27,6 +27,7 @@
 #include "net/relay.h"
 #include "net/resolver.h"
 #include "net/rows.h"
+#include "net/stock.h"
 #include "net/terminator.h"
 #include "net/verdicts.h"
 
@@ -63,7 +64,7 @@ static int serve(enum net_socket_kind kind, int fd) {
     case NET_SOCKET_DNS_TCP: return name_server_on_tcp(fd);
     case NET_SOCKET_DIVERTED: return relay_on(fd);
     case NET_SOCKET_REFUSED: return refused_on(fd);
-    case NET_SOCKET_STOCK: return publish_take_socket(fd);
+    case NET_SOCKET_STOCK: return stock_take(fd);
     case NET_SOCKET_PROXY: return proxy_on(fd, PROXY_HTTP);
     case NET_SOCKET_SOCKS: return proxy_on(fd, PROXY_SOCKS);
   }

@@ -1,11 +1,11 @@
 #include "net/publish.h"
 
-#include "lib/net-protocol.h"
 #include "lib/report-failure.h"
 #include "net/address.h"
 #include "net/loop.h"
 #include "net/relay.h"
 #include "net/rows.h"
+#include "net/stock.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -26,11 +26,6 @@ struct published {
 
 static struct published *all;
 static size_t count;
-static struct stock {
-  int fd[NET_STOCK], left;
-} stock_v4, stock_v6;
-
-/* ---- the host's side ---- */
 
 static uint16_t port_of(const char *word) {
   uint64_t port;
@@ -65,7 +60,7 @@ static void on_client(struct source *source, uint32_t events) {
   (void)events;
   int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) return (void)(errno == EMFILE || errno == ENFILE ? usleep(1000) : 0); /* it stays ready */
-  if (stock_v4.left == 0) return refuse(fd);
+  if (stock_is_empty()) return refuse(fd);
   if (published->row) published->row->connections++;
   if (relay_to_server(fd, published->inside, published->row) < 0) refuse(fd);
 }
@@ -91,32 +86,4 @@ int publish_begin(void) {
     if (loop_watch(&all[i].source, EPOLLIN) < 0) return -1;
   }
   return 0;
-}
-
-/* ---- the sandbox's side ---- */
-
-static struct stock *stock_of(int fd) {
-  int family;
-  socklen_t size = sizeof family;
-  if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) < 0) return NULL;
-  return family == AF_INET6 ? &stock_v6 : &stock_v4;
-}
-
-int publish_take_socket(int fd) {
-  struct stock *stock = stock_of(fd);
-  if (!stock) return -1;
-  if (stock->left == NET_STOCK) return errno = E2BIG, -1;
-  stock->fd[stock->left++] = fd;
-  return 0;
-}
-
-int publish_use_socket(int family) {
-  struct stock *stock = family == AF_INET6 ? &stock_v6 : &stock_v4;
-  return stock->left > 0 ? stock->fd[--stock->left] : -1;
-}
-
-/* What is connected to nothing can be connected again; what is left of a connection is reset (tcp(7), AF_UNSPEC). */
-void publish_return_socket(int fd) {
-  struct sockaddr nothing = {.sa_family = AF_UNSPEC};
-  if (connect(fd, &nothing, sizeof nothing) < 0 || publish_take_socket(fd) < 0) close(fd);
 }

@@ -1,9 +1,9 @@
 #include "net/relay.h"
 
 #include "lib/report-failure.h"
-#include "net/publish.h"
 #include "net/resolver.h"
 #include "net/rows.h"
+#include "net/stock.h"
 #include "net/terminator.h"
 #include "net/verdicts.h"
 
@@ -88,7 +88,7 @@ static void leave_dialled(struct connection *connection) {
 
 static void give_back(struct source *source) {
   if (source->fd < 0 || loop_watch(source, 0) < 0) return;
-  publish_return_socket(source->fd);
+  stock_return(source->fd);
   source->fd = -1;
 }
 
@@ -248,7 +248,7 @@ static int dial_server(struct connection *connection, const struct address *addr
   socklen_t size = address_to_socket(address, connection->port, &name);
   give_back(source);
   loop_close(source);
-  *source = (struct source){.fd = publish_use_socket(name.ss_family), .ready = on_dialled};
+  *source = (struct source){.fd = stock_use(name.ss_family), .ready = on_dialled};
   if (source->fd < 0 || (connect(source->fd, (struct sockaddr *)&name, size) < 0 && errno != EINPROGRESS)) return -1;
   connection->give_up_at = now_ns() + DIAL_NS;
   return loop_watch(source, EPOLLOUT);

@@ -11,7 +11,7 @@
 
 /* Takes a listener of diverted connections. -1 with errno. */
 int relay_on(int fd);
-/* A client of the host, to a port of the sandbox's loopback, by sockets of the stock (net/publish.h). -1: the client stays the caller's. */
+/* A client of the host, to a port of the sandbox's loopback, by sockets of the stock (net/stock.h). -1: the client stays the caller's. */
 int relay_to_server(int client, uint16_t port, struct net_row *row);
 /* A client of the proxy, and where it goes. */
 struct relay_request {
