@@ -13,82 +13,24 @@
 
 #define NO_LINKS (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
 
-void guard_host_path(const struct guard_zone *zone, const char *path, char *to, size_t room) {
-  copy_text(to, room, zone->source);
-  size_t used = strlen(to);
-  if (path[0] && used + 1 < room) to[used++] = '/';
-  copy_text(to + used, room - used, path);
-}
-
-static int mark_unprotected(struct guard *guard, const struct guard_zone *zone, const char *path) {
-  guard_host_path(zone, path, guard->failed, sizeof guard->failed);
-  return -1;
-}
-
-static const char *last_word(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
-enum look guard_look_at_name(const struct guard_zone *zone, const char *path, char *at) {
-  struct stat status;
-  enum look look = look_at(zone->fd, path, at, &status);
-  const struct repository_system *system = look == LOOK_FOUND ? repository_system(last_word(path)) : NULL;
-  return system && !repository_uses(system, &status) ? LOOK_MISSING : look;
-}
-
 /* ---- what is to be done about each path ---- */
-
-static int add_cover(struct guard_zone *zone, const char *path, const struct stat *status, int writable) {
-  struct guard_cover *more = path ? grow(zone->cover, zone->covers, sizeof *more) : NULL;
-  if (!more) return -1;
-  zone->cover = more;
-  zone->cover[zone->covers++] = (struct guard_cover){
-      .path = path, .writable = writable, .identity = {status->st_dev, status->st_ino}, .type = status->st_mode & S_IFMT};
-  return 0;
-}
-
-static int add_name(struct guard_zone *zone, const char *path) {
-  struct guard_name *more = path ? grow(zone->name, zone->names, sizeof *more) : NULL;
-  if (!more) return -1;
-  zone->name = more;
-  zone->name[zone->names++] = (struct guard_name){path};
-  return 0;
-}
 
 /* Covers what is there, and watches what is not. */
 static int close_path(struct guard *guard, struct guard_zone *zone, const char *path) {
   char at[PATH_MAX];
   struct stat status;
-  if (!path) return mark_unprotected(guard, zone, "");
+  if (!path) return guard_fail(guard, zone, "");
   switch (root_names_lack(&zone->root, path) ? LOOK_MISSING : look_at(zone->fd, path, at, &status)) {
-    case LOOK_FOUND: return add_cover(zone, path, &status, 0) < 0 ? mark_unprotected(guard, zone, path) : 1;
-    case LOOK_MISSING: return add_name(zone, path) < 0 ? mark_unprotected(guard, zone, path) : 0;
+    case LOOK_FOUND: return guard_add_cover(zone, path, &status, 0) < 0 ? guard_fail(guard, zone, path) : 1;
+    case LOOK_MISSING: return guard_add_name(zone, path) < 0 ? guard_fail(guard, zone, path) : 0;
     case LOOK_LINK: return guard_add_lead(guard, &(struct guard_lead){.from = zone->source, .text = path, .end = LEAD_PATH});
     case LOOK_CLOSED: return 0;
-    case LOOK_FAILED: return mark_unprotected(guard, zone, path);
+    case LOOK_FAILED: return guard_fail(guard, zone, path);
   }
   return -1;
 }
 
 /* ---- repositories ---- */
-
-static int is_open(const struct guard_zone *zone, const char *name) {
-  size_t length = strlen(name);
-  for (const char *at = zone->open; *at;) {
-    size_t word = strcspn(at, " ");
-    if (word == length && memcmp(at, name, length) == 0) return 1;
-    at += word + (at[word] == ' ');
-  }
-  return 0;
-}
-
-int guard_has(const struct guard_zone *zone, const char *system) { return zone->has_git && !is_open(zone, system); }
-
-static const struct repository_system *system_of(const struct find *find) {
-  const struct repository_system *system = find->kind == FIND_NAMED ? repository_system(last_word(find->path)) : NULL;
-  return system ? system : &REPOSITORY_SYSTEM[0]; /* any name is git's alone */
-}
 
 static int cover_kept(struct guard *guard, struct guard_zone *zone, const struct walk *walk, int owner, const char *directory) {
   size_t length = strlen(directory), holder = zone->covers - 1;
@@ -97,7 +39,7 @@ static int cover_kept(struct guard *guard, struct guard_zone *zone, const struct
     if (find->kind != FIND_KEPT || find->owner != owner) continue;
     if (strncmp(find->path, directory, length) != 0 || find->path[length] != '/') continue;
     struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
-    if (add_cover(zone, arena_copy(&guard->arena, find->path, strlen(find->path)), &status, 1) < 0) return mark_unprotected(guard, zone, find->path);
+    if (guard_add_cover(zone, arena_copy(&guard->arena, find->path, strlen(find->path)), &status, 1) < 0) return guard_fail(guard, zone, find->path);
     zone->cover[holder].kept++;
   }
   return 0;
@@ -108,7 +50,7 @@ static int is_kept(const struct guard_zone *zone, const struct walk *walk, const
   if (find->kind != FIND_KEPT) return 0;
   size_t length = strlen(walk->find[find->owner].path);
   for (const char *const *name = REPOSITORY_SYSTEM[0].kept; *name; name++)
-    if (strncmp(find->path + length + (length > 0), *name, strlen(*name)) == 0) return !is_open(zone, *name);
+    if (strncmp(find->path + length + (length > 0), *name, strlen(*name)) == 0) return !guard_is_open(zone, *name);
   return 0;
 }
 
@@ -122,13 +64,13 @@ static int pin(struct guard *guard, struct guard_zone *zone, const char *path) {
 /* Of the find at `index`, which is a directory. */
 static int close_directory(struct guard *guard, struct guard_zone *zone, const struct walk *walk, int index) {
   const char *directory = walk->find[index].path;
-  const struct repository_system *system = system_of(&walk->find[index]);
+  const struct repository_system *system = guard_system_of(&walk->find[index]);
   for (const char *const *name = system->pinned; *name; name++)
     if (pin(guard, zone, arena_join(&guard->arena, directory, *name)) < 0) return -1;
   for (const char *const *name = system->closed; *name; name++)
-    if (!is_open(zone, *name) && close_path(guard, zone, arena_join(&guard->arena, directory, *name)) < 0) return -1;
+    if (!guard_is_open(zone, *name) && close_path(guard, zone, arena_join(&guard->arena, directory, *name)) < 0) return -1;
   for (const char *const *name = system->kept; *name; name++) {
-    if (is_open(zone, *name)) continue;
+    if (guard_is_open(zone, *name)) continue;
     char *path = arena_join(&guard->arena, directory, *name);
     int done = close_path(guard, zone, path);
     if (done > 0) done = cover_kept(guard, zone, walk, index, path);
@@ -160,17 +102,17 @@ static int add_hgrcs(struct guard *guard, const struct repository_system *system
 /* They name programs and further files. */
 static int add_configs(struct guard *guard, const struct guard_zone *zone, const struct find *find) {
   char path[PATH_MAX];
-  int is_git = system_of(find) == &REPOSITORY_SYSTEM[0];
-  if (find->kind == FIND_KEPT || (is_git && is_open(zone, "config"))) return 0;
+  int is_git = guard_system_of(find) == &REPOSITORY_SYSTEM[0];
+  if (find->kind == FIND_KEPT || (is_git && guard_is_open(zone, "config"))) return 0;
   if ((size_t)snprintf(path, sizeof path, "%s%s%s", strcmp(zone->source, "/") == 0 ? "" : zone->source, find->path[0] ? "/" : "", find->path) >= sizeof path)
-    return errno = ENAMETOOLONG, mark_unprotected(guard, zone, find->path);
-  if (!is_git) return S_ISREG(find->type) ? 0 : add_hgrcs(guard, system_of(find), path);
+    return errno = ENAMETOOLONG, guard_fail(guard, zone, find->path);
+  if (!is_git) return S_ISREG(find->type) ? 0 : add_hgrcs(guard, guard_system_of(find), path);
   return guard_add_configs(guard, path, find->kind, find->type);
 }
 
 static int add_repository(struct guard *guard, struct guard_zone *zone, const struct find *find, const char *path) {
   struct guard_repository *more = path ? grow(zone->repository, zone->repositories, sizeof *more) : NULL;
-  if (!more) return mark_unprotected(guard, zone, find->path);
+  if (!more) return guard_fail(guard, zone, find->path);
   zone->repository = more;
   zone->repository[zone->repositories++] = (struct guard_repository){find->kind, find->type, find->identity, path};
   return 0;
@@ -178,14 +120,14 @@ static int add_repository(struct guard *guard, struct guard_zone *zone, const st
 
 static int close_repository(struct guard *guard, struct guard_zone *zone, struct walk *walk, int index) {
   struct find *find = &walk->find[index];
-  if (!guard_has(zone, system_of(find)->name)) return 0;
+  if (!guard_has(zone, guard_system_of(find)->name)) return 0;
   struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
   find->path = arena_copy(&guard->arena, find->path, strlen(find->path));
   if (add_repository(guard, zone, find, find->path) < 0) return -1;
   if (add_configs(guard, zone, find) < 0) return -1;
   if (S_ISLNK(find->type)) return close_linked(guard, zone, walk, index);
   /* A file `.git` points to another git directory; a directory is kept where it is, its parts are closed one by one. */
-  if (!is_kept(zone, walk, find) && find->path[0] && add_cover(zone, find->path, &status, S_ISDIR(find->type)) < 0) return mark_unprotected(guard, zone, find->path);
+  if (!is_kept(zone, walk, find) && find->path[0] && guard_add_cover(zone, find->path, &status, S_ISDIR(find->type)) < 0) return guard_fail(guard, zone, find->path);
   return S_ISDIR(find->type) ? close_directory(guard, zone, walk, index) : 0;
 }
 
@@ -200,7 +142,7 @@ static void note_set_id(struct guard *guard, const struct guard_zone *zone, cons
 static int close_file(struct guard *guard, struct guard_zone *zone, const struct find *find) {
   struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
   if (find->kind == FIND_SET_ID) note_set_id(guard, zone, find->path);
-  return add_cover(zone, arena_copy(&guard->arena, find->path, strlen(find->path)), &status, 0) < 0 ? mark_unprotected(guard, zone, find->path) : 0;
+  return guard_add_cover(zone, arena_copy(&guard->arena, find->path, strlen(find->path)), &status, 0) < 0 ? guard_fail(guard, zone, find->path) : 0;
 }
 
 /* ---- a zone ---- */
@@ -217,15 +159,15 @@ static int open_zone(struct guard *guard, struct guard_zone *zone, const struct 
   struct stat status;
   errno = EINVAL;
   if (parse_number(entry->word[3], UINT64_MAX, &device) < 0 || parse_number(entry->word[4], UINT64_MAX, &inode) < 0)
-    return mark_unprotected(guard, zone, "");
+    return guard_fail(guard, zone, "");
   zone->fd = sys_openat2(AT_FDCWD, zone->source, O_PATH, NO_LINKS);
-  if (zone->fd < 0 || fstat(zone->fd, &status) < 0) return mark_unprotected(guard, zone, "");
-  if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, mark_unprotected(guard, zone, "");
+  if (zone->fd < 0 || fstat(zone->fd, &status) < 0) return guard_fail(guard, zone, "");
+  if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, guard_fail(guard, zone, "");
   if (S_ISDIR(status.st_mode)) return root_names_read(&zone->root, zone->fd), 0;
   int is_safe = geteuid() != 0 || !runs_with_other_rights(zone->fd, &status);
   close(zone->fd); /* a single file: nothing can be made in it */
   zone->fd = -1;
-  return is_safe ? 0 : (errno = EPERM, mark_unprotected(guard, zone, ""));
+  return is_safe ? 0 : (errno = EPERM, guard_fail(guard, zone, ""));
 }
 
 static int close_finds(struct guard *guard, struct guard_zone *zone, struct walk *walk) {
@@ -234,7 +176,7 @@ static int close_finds(struct guard *guard, struct guard_zone *zone, struct walk
     if (guard->for_layers && kind == FIND_TOO_DEEP) continue; /* git does not come there either */
     int done = kind == FIND_NAMED || kind == FIND_BARE || kind == FIND_KEPT ? close_repository(guard, zone, walk, (int)i)
                : kind == FIND_SET_ID                                      ? close_file(guard, zone, &walk->find[i])
-                                                                          : (errno = ENAMETOOLONG, mark_unprotected(guard, zone, ""));
+                                                                          : (errno = ENAMETOOLONG, guard_fail(guard, zone, ""));
     if (done < 0) return -1;
   }
   return 0;
@@ -248,14 +190,14 @@ static int watch_root(struct guard *guard, struct guard_zone *zone) {
     const struct repository_system *system = &REPOSITORY_SYSTEM[i];
     if (!guard_has(zone, system->name)) continue;
     enum look look = look_at(zone->fd, system->name, at, &status);
-    if (look == LOOK_FAILED || (look == LOOK_MISSING && add_name(zone, system->name) < 0)) return mark_unprotected(guard, zone, system->name);
+    if (look == LOOK_FAILED || (look == LOOK_MISSING && guard_add_name(zone, system->name) < 0)) return guard_fail(guard, zone, system->name);
   }
   return 0;
 }
 
 /* A walk that has found too much names the zone: what it was at by then is where it is by chance. */
 static int mark_unwalked(struct guard *guard, const struct guard_zone *zone, const struct walk *walk) {
-  return mark_unprotected(guard, zone, errno == E2BIG ? "" : walk->at);
+  return guard_fail(guard, zone, errno == E2BIG ? "" : walk->at);
 }
 
 static size_t entries_max(const struct guard *guard) { return guard->for_layers ? 0 : WALK_ENTRIES_MAX; }
@@ -273,96 +215,7 @@ static int look_through(struct guard *guard, struct guard_zone *zone) {
   return done < 0 ? -1 : watch_root(guard, zone);
 }
 
-/* ---- paths of the host ---- */
-
-/* The innermost cover decides. */
-static int is_covered(const struct guard_zone *zone, const char *path) {
-  size_t longest = 0;
-  int covered = 0;
-  for (size_t i = 0; i < zone->covers; i++) {
-    size_t length = strlen(zone->cover[i].path);
-    if (length < longest || strncmp(zone->cover[i].path, path, length) != 0 || (path[length] && path[length] != '/')) continue;
-    covered = !zone->cover[i].writable || (covered && length == longest);
-    longest = length;
-  }
-  return covered;
-}
-
-const char *guard_below(const struct guard_zone *zone, const char *path) {
-  size_t length = strcmp(zone->source, "/") == 0 ? 0 : strlen(zone->source);
-  if (zone->fd < 0 || strncmp(path, zone->source, length) != 0 || (path[length] && path[length] != '/')) return NULL;
-  return path[length] ? path + length + 1 : path + length;
-}
-
-int guard_cover_path(struct guard *guard, const char *path, const struct stat *status) {
-  for (size_t i = 0; i < guard->zones; i++) {
-    struct guard_zone *zone = &guard->zone[i];
-    const char *below = guard_below(zone, path);
-    if (!below || !below[0] || is_covered(zone, below)) continue;
-    if (add_cover(zone, arena_copy(&guard->arena, below, strlen(below)), status, 0) < 0) return mark_unprotected(guard, zone, below);
-  }
-  return 0;
-}
-
-static int is_kept_path(const struct guard_zone *zone, const char *path) {
-  for (size_t i = 0; i < zone->covers; i++)
-    if (strcmp(zone->cover[i].path, path) == 0) return 1;
-  return is_covered(zone, path);
-}
-
-int guard_keep_path(struct guard *guard, const char *path, const struct stat *status) {
-  for (size_t i = 0; i < guard->zones; i++) {
-    struct guard_zone *zone = &guard->zone[i];
-    const char *below = guard_below(zone, path);
-    if (!below || !below[0] || is_kept_path(zone, below)) continue;
-    if (add_cover(zone, arena_copy(&guard->arena, below, strlen(below)), status, 1) < 0) return mark_unprotected(guard, zone, below);
-    zone->cover[zone->covers - 1].is_way = 1;
-  }
-  return 0;
-}
-
-static int has_name(const struct guard_zone *zone, const char *path) {
-  for (size_t i = 0; i < zone->names; i++)
-    if (strcmp(zone->name[i].path, path) == 0) return 1;
-  return 0;
-}
-
-int guard_watch_name(struct guard *guard, const char *path) {
-  for (size_t i = 0; i < guard->zones; i++) {
-    struct guard_zone *zone = &guard->zone[i];
-    const char *below = guard_below(zone, path);
-    if (!below || !below[0] || is_covered(zone, below) || has_name(zone, below)) continue;
-    if (add_name(zone, arena_copy(&guard->arena, below, strlen(below))) < 0) return mark_unprotected(guard, zone, below);
-  }
-  return 0;
-}
-
-/* More is not what people have written. */
-#define LEADS_MAX (1 << 14)
-
-static int has_lead(const struct guard *guard, const struct guard_lead *lead) {
-  for (size_t i = 0; i < guard->leads; i++) {
-    const struct guard_lead *known = &guard->lead[i];
-    if (known->end == lead->end && strcmp(known->text, lead->text) == 0 && strcmp(known->from, lead->from) == 0 && strcmp(known->base, lead->base) == 0) return 1;
-  }
-  return 0;
-}
-
-int guard_add_lead(struct guard *guard, const struct guard_lead *lead) {
-  struct guard_lead copy = *lead;
-  if (!copy.base) copy.base = "";
-  copy_text(guard->failed, sizeof guard->failed, copy.from);
-  if (!copy.text || has_lead(guard, &copy)) return copy.text ? 0 : -1;
-  if (guard->leads == LEADS_MAX) return errno = E2BIG, -1;
-  copy.from = arena_copy(&guard->arena, copy.from, strlen(copy.from));
-  copy.text = arena_copy(&guard->arena, copy.text, strlen(copy.text));
-  copy.base = arena_copy(&guard->arena, copy.base, strlen(copy.base));
-  struct guard_lead *more = copy.from && copy.text && copy.base ? grow(guard->lead, guard->leads, sizeof *more) : NULL;
-  if (!more) return -1;
-  guard->lead = more;
-  guard->lead[guard->leads++] = copy;
-  return 0;
-}
+/* ---- leads ---- */
 
 /* A configuration adds to them while they are followed. */
 static int follow_leads(struct guard *guard, size_t *followed) {
@@ -398,7 +251,7 @@ static int add_link(struct links *links, dev_t dev, ino_t ino) {
 static int add_links_below(struct guard *guard, struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
   struct walk walk = {.zone = zone->fd, .start = cover->path, .for_linked = 1, .for_links = 1, .entries_max = entries_max(guard)};
   int done = walk_zone(&walk);
-  if (done < 0) mark_unprotected(guard, zone, cover->path);
+  if (done < 0) guard_fail(guard, zone, cover->path);
   for (size_t i = 0; done == 0 && i < walk.count; i++) {
     const struct find *find = &walk.find[i];
     if (find->kind == FIND_TWIN) done = add_link(links, find->identity.dev, find->identity.ino);
@@ -417,7 +270,7 @@ static int find_links_of(struct guard *guard, struct links *links, const struct 
   if (S_ISDIR(cover->type)) return add_links_below(guard, links, zone, cover);
   if (!S_ISREG(cover->type)) return 0;
   enum look look = look_at(zone->fd, cover->path, at, &status);
-  if (look == LOOK_FAILED) return mark_unprotected(guard, zone, cover->path);
+  if (look == LOOK_FAILED) return guard_fail(guard, zone, cover->path);
   if (look != LOOK_FOUND || status.st_nlink < 2) return 0; /* exchanged meanwhile: the stager compares what it covers */
   return add_link(links, status.st_dev, status.st_ino);
 }
@@ -427,7 +280,7 @@ static int cover_links(struct guard *guard, struct guard_zone *zone, const struc
   int done = walk_zone(&walk);
   if (done < 0) mark_unwalked(guard, zone, &walk);
   for (size_t i = 0; done == 0 && i < walk.count; i++)
-    if (walk.find[i].kind == FIND_TWIN && !is_covered(zone, walk.find[i].path)) done = close_file(guard, zone, &walk.find[i]);
+    if (walk.find[i].kind == FIND_TWIN && !guard_is_covered(zone, walk.find[i].path)) done = close_file(guard, zone, &walk.find[i]);
   int error = errno;
   walk_free(&walk);
   errno = error;
@@ -570,22 +423,10 @@ const struct guard_zone *guard_zone_at(const struct guard *guard, const char *ta
   return NULL;
 }
 
-static int same_identity(const struct identity *a, const struct identity *b) { return a->dev == b->dev && a->ino == b->ino; }
-
-static int knows(const struct guard_zone *zone, const struct find *find) {
-  for (size_t i = 0; i < zone->repositories; i++) {
-    const struct guard_repository *known = &zone->repository[i];
-    if (strcmp(known->path, find->path) == 0) return known->type == find->type && same_identity(&known->identity, &find->identity);
-  }
-  return 0;
-}
-
-int guard_is_new(const struct guard_zone *zone, const struct find *find) { return guard_has(zone, system_of(find)->name) && !knows(zone, find); }
-
 /* ---- later ---- */
 
 static int same_cover(const struct guard_cover *a, const struct guard_cover *b) {
-  return strcmp(a->path, b->path) == 0 && a->writable == b->writable && a->kept == b->kept && same_identity(&a->identity, &b->identity);
+  return strcmp(a->path, b->path) == 0 && a->writable == b->writable && a->kept == b->kept && guard_same_identity(&a->identity, &b->identity);
 }
 
 static int same_zone(const struct guard_zone *a, const struct guard_zone *b) {

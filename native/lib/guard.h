@@ -146,7 +146,18 @@ int guard_on_time(struct guard *guard);
 unsigned guard_sweep(struct guard *guard, const char *run);
 void guard_close(struct guard *guard);
 
-/* ---- between its parts ---- */
+/* ---- between its parts (lib/guard-zone.c is below the others) ---- */
+
+/* -1, with what could not be protected in `failed`. */
+int guard_fail(struct guard *guard, const struct guard_zone *zone, const char *path);
+/* -1 with errno; `path`, which is kept, may be NULL for want of memory. */
+int guard_add_cover(struct guard_zone *zone, const char *path, const struct stat *status, int writable);
+int guard_add_name(struct guard_zone *zone, const char *path);
+int guard_is_covered(const struct guard_zone *zone, const char *path);
+/* Does `name` of a git directory stay writable, or is `name` a system that is not protected? */
+int guard_is_open(const struct guard_zone *zone, const char *name);
+const struct repository_system *guard_system_of(const struct find *find);
+int guard_same_identity(const struct identity *a, const struct identity *b);
 
 /* Leads of the caller's home: a file that a shell or an editor runs there may be a link into a zone, as those who keep such files in a
  * repository have it. A home that a zone shows is none of them. -1 with errno and `failed`. */

@@ -1,0 +1,167 @@
+/* What the guard knows of its zones: covers, names, leads and repositories. */
+#include "lib/guard.h"
+
+#include "lib/report-failure.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+void guard_host_path(const struct guard_zone *zone, const char *path, char *to, size_t room) {
+  copy_text(to, room, zone->source);
+  size_t used = strlen(to);
+  if (path[0] && used + 1 < room) to[used++] = '/';
+  copy_text(to + used, room - used, path);
+}
+
+int guard_fail(struct guard *guard, const struct guard_zone *zone, const char *path) {
+  guard_host_path(zone, path, guard->failed, sizeof guard->failed);
+  return -1;
+}
+
+static const char *last_word(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+enum look guard_look_at_name(const struct guard_zone *zone, const char *path, char *at) {
+  struct stat status;
+  enum look look = look_at(zone->fd, path, at, &status);
+  const struct repository_system *system = look == LOOK_FOUND ? repository_system(last_word(path)) : NULL;
+  return system && !repository_uses(system, &status) ? LOOK_MISSING : look;
+}
+
+int guard_add_cover(struct guard_zone *zone, const char *path, const struct stat *status, int writable) {
+  struct guard_cover *more = path ? grow(zone->cover, zone->covers, sizeof *more) : NULL;
+  if (!more) return -1;
+  zone->cover = more;
+  zone->cover[zone->covers++] = (struct guard_cover){
+      .path = path, .writable = writable, .identity = {status->st_dev, status->st_ino}, .type = status->st_mode & S_IFMT};
+  return 0;
+}
+
+int guard_add_name(struct guard_zone *zone, const char *path) {
+  struct guard_name *more = path ? grow(zone->name, zone->names, sizeof *more) : NULL;
+  if (!more) return -1;
+  zone->name = more;
+  zone->name[zone->names++] = (struct guard_name){path};
+  return 0;
+}
+
+int guard_is_open(const struct guard_zone *zone, const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = zone->open; *at;) {
+    size_t word = strcspn(at, " ");
+    if (word == length && memcmp(at, name, length) == 0) return 1;
+    at += word + (at[word] == ' ');
+  }
+  return 0;
+}
+
+int guard_has(const struct guard_zone *zone, const char *system) { return zone->has_git && !guard_is_open(zone, system); }
+
+const struct repository_system *guard_system_of(const struct find *find) {
+  const struct repository_system *system = find->kind == FIND_NAMED ? repository_system(last_word(find->path)) : NULL;
+  return system ? system : &REPOSITORY_SYSTEM[0]; /* any name is git's alone */
+}
+
+/* The innermost cover decides. */
+int guard_is_covered(const struct guard_zone *zone, const char *path) {
+  size_t longest = 0;
+  int covered = 0;
+  for (size_t i = 0; i < zone->covers; i++) {
+    size_t length = strlen(zone->cover[i].path);
+    if (length < longest || strncmp(zone->cover[i].path, path, length) != 0 || (path[length] && path[length] != '/')) continue;
+    covered = !zone->cover[i].writable || (covered && length == longest);
+    longest = length;
+  }
+  return covered;
+}
+
+const char *guard_below(const struct guard_zone *zone, const char *path) {
+  size_t length = strcmp(zone->source, "/") == 0 ? 0 : strlen(zone->source);
+  if (zone->fd < 0 || strncmp(path, zone->source, length) != 0 || (path[length] && path[length] != '/')) return NULL;
+  return path[length] ? path + length + 1 : path + length;
+}
+
+int guard_cover_path(struct guard *guard, const char *path, const struct stat *status) {
+  for (size_t i = 0; i < guard->zones; i++) {
+    struct guard_zone *zone = &guard->zone[i];
+    const char *below = guard_below(zone, path);
+    if (!below || !below[0] || guard_is_covered(zone, below)) continue;
+    if (guard_add_cover(zone, arena_copy(&guard->arena, below, strlen(below)), status, 0) < 0) return guard_fail(guard, zone, below);
+  }
+  return 0;
+}
+
+static int is_kept_path(const struct guard_zone *zone, const char *path) {
+  for (size_t i = 0; i < zone->covers; i++)
+    if (strcmp(zone->cover[i].path, path) == 0) return 1;
+  return guard_is_covered(zone, path);
+}
+
+int guard_keep_path(struct guard *guard, const char *path, const struct stat *status) {
+  for (size_t i = 0; i < guard->zones; i++) {
+    struct guard_zone *zone = &guard->zone[i];
+    const char *below = guard_below(zone, path);
+    if (!below || !below[0] || is_kept_path(zone, below)) continue;
+    if (guard_add_cover(zone, arena_copy(&guard->arena, below, strlen(below)), status, 1) < 0) return guard_fail(guard, zone, below);
+    zone->cover[zone->covers - 1].is_way = 1;
+  }
+  return 0;
+}
+
+static int has_name(const struct guard_zone *zone, const char *path) {
+  for (size_t i = 0; i < zone->names; i++)
+    if (strcmp(zone->name[i].path, path) == 0) return 1;
+  return 0;
+}
+
+int guard_watch_name(struct guard *guard, const char *path) {
+  for (size_t i = 0; i < guard->zones; i++) {
+    struct guard_zone *zone = &guard->zone[i];
+    const char *below = guard_below(zone, path);
+    if (!below || !below[0] || guard_is_covered(zone, below) || has_name(zone, below)) continue;
+    if (guard_add_name(zone, arena_copy(&guard->arena, below, strlen(below))) < 0) return guard_fail(guard, zone, below);
+  }
+  return 0;
+}
+
+/* More is not what people have written. */
+#define LEADS_MAX (1 << 14)
+
+static int has_lead(const struct guard *guard, const struct guard_lead *lead) {
+  for (size_t i = 0; i < guard->leads; i++) {
+    const struct guard_lead *known = &guard->lead[i];
+    if (known->end == lead->end && strcmp(known->text, lead->text) == 0 && strcmp(known->from, lead->from) == 0 && strcmp(known->base, lead->base) == 0) return 1;
+  }
+  return 0;
+}
+
+int guard_add_lead(struct guard *guard, const struct guard_lead *lead) {
+  struct guard_lead copy = *lead;
+  if (!copy.base) copy.base = "";
+  copy_text(guard->failed, sizeof guard->failed, copy.from);
+  if (!copy.text || has_lead(guard, &copy)) return copy.text ? 0 : -1;
+  if (guard->leads == LEADS_MAX) return errno = E2BIG, -1;
+  copy.from = arena_copy(&guard->arena, copy.from, strlen(copy.from));
+  copy.text = arena_copy(&guard->arena, copy.text, strlen(copy.text));
+  copy.base = arena_copy(&guard->arena, copy.base, strlen(copy.base));
+  struct guard_lead *more = copy.from && copy.text && copy.base ? grow(guard->lead, guard->leads, sizeof *more) : NULL;
+  if (!more) return -1;
+  guard->lead = more;
+  guard->lead[guard->leads++] = copy;
+  return 0;
+}
+
+int guard_same_identity(const struct identity *a, const struct identity *b) { return a->dev == b->dev && a->ino == b->ino; }
+
+static int knows(const struct guard_zone *zone, const struct find *find) {
+  for (size_t i = 0; i < zone->repositories; i++) {
+    const struct guard_repository *known = &zone->repository[i];
+    if (strcmp(known->path, find->path) == 0) return known->type == find->type && guard_same_identity(&known->identity, &find->identity);
+  }
+  return 0;
+}
+
+int guard_is_new(const struct guard_zone *zone, const struct find *find) { return guard_has(zone, guard_system_of(find)->name) && !knows(zone, find); }
