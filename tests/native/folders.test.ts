@@ -1,4 +1,4 @@
-/** The folders of the native part: each uses only what stands below it, so a program can be read folder by folder. */
+/** The structure of the native part: each folder and each file uses only what is below it, so a program can be read part by part. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -45,4 +45,59 @@ test('no folder uses what is above it', () => {
       .map((name) => `${file} -> ${name}`)
   })
   expect(climbs).toEqual([])
+})
+
+/** `foo.c` and `foo.h` are one part; comments, strings and includes call nothing. */
+const parts = files.map(({ file, text }) => ({
+  part: file.slice(0, -2),
+  code: text.replace(/\/\*[\s\S]*?\*\/|\/\/.*|"(?:[^"\\\n]|\\.)*"/g, ' '),
+}))
+
+/** The functions that other files can call: not static, or inline in a header. */
+const definitions = new Map(
+  parts.flatMap(({ part, code }) =>
+    [...code.matchAll(/^(?!static (?!inline))[a-z_][\w *]*[ *](\w+)\([^;{}]*\) \{/gm)].map(
+      ([, name = '']) => [name, part] as const,
+    ),
+  ),
+)
+
+/** By part the parts whose functions it names, to call them or to have them called. */
+function callGraph(): Map<string, Set<string>> {
+  const graph = new Map(parts.map(({ part }) => [part, new Set<string>()]))
+  for (const { part, code } of parts) {
+    const own = new Set([...code.matchAll(/^static [\w *]*[ *](\w+)\(/gm)].map(([, name]) => name))
+    for (const [name] of code.matchAll(/\b[a-z_]\w+/g)) {
+      const callee = own.has(name) ? undefined : definitions.get(name)
+      if (callee !== undefined && callee !== part) graph.get(part)?.add(callee)
+    }
+  }
+  return graph
+}
+
+/** What remains when parts that call nothing of the rest, or that nothing of the rest calls, are removed again and again. */
+function cyclesIn(graph: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] {
+  const left = new Map(graph)
+  const isEnd = (part: string, callees: ReadonlySet<string>): boolean =>
+    ![...callees].some((callee) => left.has(callee)) || ![...left.values()].some((others) => others.has(part))
+  for (let size = -1; size !== left.size; ) {
+    size = left.size
+    for (const [part, callees] of [...left]) if (isEnd(part, callees)) left.delete(part)
+  }
+  return [...left.keys()].toSorted()
+}
+
+/** The circles of the client and of the runner are being removed. */
+const KNOWN_CIRCLES = new Set(
+  ['client/foreseen-end client/result-template', 'runner/conclude runner/entry runner/host-state runner/layer'].flatMap(
+    (names) => names.split(' '),
+  ),
+)
+for (const name of ['start', 'warm-request', 'watch']) KNOWN_CIRCLES.add(`runner/${name}`)
+
+test('no file calls one that calls it, directly or through others', () => {
+  const graph = callGraph()
+  expect(cyclesIn(graph).filter((part) => !KNOWN_CIRCLES.has(part))).toEqual([])
+  graph.get('lib/clock')?.add('runner/watch')
+  expect(cyclesIn(graph), 'a circle is seen').toContain('lib/clock')
 })
