@@ -32,7 +32,7 @@ else
 LINK_FIRST = -static-pie
 endif
 
-PROGRAMS := $(addprefix $(BIN)/,launch init net runs enter layers front probe pool container-init container-net guard)
+PROGRAMS := $(addprefix $(BIN)/,launch init net runs exec-in layers front probe pool container-init container-net guard)
 
 # Elsewhere docker is the backend, and node the command.
 ifneq ($(shell uname -s),Linux)
@@ -118,7 +118,7 @@ $(eval $(call program,launch,$(LAUNCH_SOURCES)))
 $(eval $(call program,init,$(INIT_SOURCES)))
 $(eval $(call program,net,$(NET_SOURCES)))
 $(eval $(call program,runs,$(RUNS_SOURCES)))
-$(eval $(call program,enter,$(ENTER_SOURCES)))
+$(eval $(call program,exec-in,$(EXEC_IN_SOURCES)))
 $(eval $(call program,layers,$(LAYERS_SOURCES)))
 $(eval $(call program,front,$(FRONT_SOURCES)))
 $(eval $(call program,probe,$(PROBE_SOURCES)))

@@ -188,7 +188,7 @@ export const VERBS = {
   deadline: 1,
   /** DIRECTORY; read by launch; run records */
   runs: 1,
-  /** DIRECTORY; read by launch, init; other commands of the user's may be run in the sandbox while it lives; where they are asked for (native/lib/entry-socket.h) */
+  /** DIRECTORY; read by launch, init; other commands of the user's may be run in the sandbox while it lives; where they are asked for (native/lib/exec-in-socket.h) */
   serve: 1,
   /** NAME; read by launch; for people (llm-do ps) */
   profile: 1,

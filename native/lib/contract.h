@@ -98,7 +98,7 @@ enum verb {
   V_CPU_TIME, /* MILLISECONDS; read by launch */
   V_DEADLINE, /* MILLISECONDS; read by launch */
   V_RUNS, /* DIRECTORY; read by launch; run records */
-  V_SERVE, /* DIRECTORY; read by launch, init; other commands of the user's may be run in the sandbox while it lives; where they are asked for (native/lib/entry-socket.h) */
+  V_SERVE, /* DIRECTORY; read by launch, init; other commands of the user's may be run in the sandbox while it lives; where they are asked for (native/lib/exec-in-socket.h) */
   V_PROFILE, /* NAME; read by launch; for people (llm-do ps) */
   V_CALLER, /* DIRECTORY; read by launch; for people: where the run was asked for */
   V_KEEP, /* MILLISECONDS; read by layers; how long the layer waits to be applied */

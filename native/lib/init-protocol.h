@@ -68,16 +68,16 @@ struct handover {
 };
 
 /* A request to init: send `signal` to the command, or to everything inside, which is to end by it. Or, where `enter` is set, run another
- * command, with the descriptors that follow. What asked for that command (tools/enter.c) holds the other end of the last one: from
+ * command, with the descriptors that follow. What asked for that command (tools/exec-in.c) holds the other end of the last one: from
  * there come requests with a signal for it, and its reports go there. The end of that socket ends the command. */
 struct request {
   int32_t signal;
   int32_t everyone;
-  int32_t enter; /* ENTER_* */
+  int32_t exec_in; /* EXEC_IN_* */
 };
 
-enum { ENTER_PLAIN = 1, ENTER_TERMINAL = 2 }; /* with a terminal of the sandbox's, whose master comes with REPORT_STARTED */
+enum { EXEC_IN_PLAIN = 1, EXEC_IN_TERMINAL = 2 }; /* with a terminal of the sandbox's, whose master comes with REPORT_STARTED */
 
 /* The command's three streams, a sealed memfd as INIT_COMMAND, and a SOCK_SEQPACKET socket. */
-#define ENTER_DESCRIPTORS 5
+#define EXEC_IN_DESCRIPTORS 5
 

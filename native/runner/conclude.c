@@ -36,7 +36,7 @@ _Noreturn void run_finish(struct run *run) {
   sweeper_end(run->sweeper);
   observer_finish(&run->observer);
   run_do_deferred(run);
-  warm_close(&run->warm); /* a socket without a sandbox must not be found */
+  line_close(&run->line); /* a socket without a sandbox must not be found */
   run_release(run);
   if (run->caller) report_to_caller(run);
   if (run->keeper >= 0 ? status_write(run->keeper, &run->outcome) < 0 : !run_has_client(run)) status_print(&run->outcome);

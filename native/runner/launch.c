@@ -78,11 +78,11 @@ static void find_init(struct run *run) {
 
 void run_begin(struct run *run) {
   /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
-  run->records = run->record = run->layer = run->entry = run->cgroup_parent = run->cgroup = run->terminator = run->control = run->errors = run->signals = run->parent = -1;
+  run->records = run->record = run->layer = run->exec_in = run->cgroup_parent = run->cgroup = run->terminator = run->control = run->errors = run->signals = run->parent = -1;
   run->keeper = -1;
   terminal_none(&run->terminal);
   streams_note(&run->streams);
-  run->warm = (struct warm)WARM_NONE;
+  run->line = (struct line)LINE_NONE;
   run->guard = (struct guard)GUARD_NONE;
   run->net = (struct net_helper)NET_HELPER_NONE;
   run->observer = (struct observer)OBSERVER_NONE;

@@ -2,7 +2,7 @@
  * launch: runs one command in one sandbox and says what happened.
  *
  *   launch [--id ID] --streams own|output|all   one command, which its caller sends
- *   launch [--id ID] --warm DIRECTORY           a sandbox without a command, which a client brings (runner/run-protocol.h)
+ *   launch [--id ID] --warm DIRECTORY           a sandbox without a command, which a client brings (runner/line.h)
  *   launch --fork-server DIRECTORY              runs for one owner, one for each connection (runner/fork-server.h)
  *   launch --probe-host [GROUP]                 prints `entered` when a process could be started in that cgroup, then the Landlock version
  *

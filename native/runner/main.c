@@ -30,7 +30,7 @@ static void clean_descriptors(struct run *run) {
 /* From here on every refusal reaches the caller, by a frame or as the keeper's line. */
 static void take_caller(struct run *run, int is_warm) {
   if (!is_open(RUN_FD)) return;
-  if (!is_warm) return warm_adopt(&run->warm, RUN_FD);
+  if (!is_warm) return line_adopt(&run->line, RUN_FD);
   run->keeper = RUN_FD;
   run->is_kept = 1;
 }
@@ -61,7 +61,7 @@ static void take_connection(struct run *run, int client) {
   close(client);
   close(FORK_SERVER_FD); /* the place of the terminator's */
   run->is_forked = 1;
-  warm_adopt_with_plan(&run->warm, RUN_FD);
+  line_adopt_with_plan(&run->line, RUN_FD);
   run_await_plan(run);
 }
 

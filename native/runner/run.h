@@ -5,8 +5,8 @@
  *   runner/sweeper.c     the process that sweeps when launch is killed
  *   runner/start.c   starting the stager
  *   runner/fork-server.c  a process that starts runs for its owner
- *   runner/warm-request.c  frames to and from the caller: captured output, and the command of a warm run
- *   runner/entry.c   other commands for a sandbox that serves
+ *   runner/request.c  frames to and from the caller: captured output, and the command of a warm run
+ *   runner/exec-in.c   other commands for a sandbox that serves
  *   runner/watch.c   the poll loop until no process is left
  *   runner/conclude.c  the report, and the exit status
  */
@@ -29,7 +29,7 @@
 #include "runner/streams.h"
 #include "runner/sweeper.h"
 #include "runner/terminal.h"
-#include "runner/run-protocol.h"
+#include "runner/line.h"
 #include "runner/watchdog.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ struct run {
   struct net_helper net; /* of a restricted network, or for the names that are asked for without one */
   struct observer observer;
 
-  int entry; /* where other commands are asked for; -1 without */
+  int exec_in; /* where other commands are asked for; -1 without */
   int terminator; /* its channel, until the helper has it; -1 without */
 
   int control; /* our end */
@@ -79,7 +79,7 @@ struct run {
   struct stream_files files;
   mode_t umask;           /* the caller's, for a command that comes from it */
   struct terminal terminal;
-  struct warm warm;
+  struct line line;
   struct looks_ahead looks;
   const char *warm_directory; /* NULL = an ordinary run */
   int status_sent;               /* the warm client has its status */
@@ -149,7 +149,7 @@ void run_start(struct run *run);
 /* A sandbox without network has asked for a name. */
 void run_serve_names(struct run *run);
 
-/* ---- captured output, and the command of a warm run (runner/warm-request.c) ---- */
+/* ---- captured output, and the command of a warm run (runner/request.c) ---- */
 
 int run_has_client(const struct run *run);
 /* Makes the pipes of framed streams. */
@@ -168,11 +168,11 @@ void run_do_deferred(struct run *run);
 void run_send_status_early(struct run *run);
 void run_finish_client(struct run *run);
 
-/* ---- other commands (runner/entry.c) ---- */
+/* ---- other commands (runner/exec-in.c) ---- */
 
 int run_serves(const struct run *run);
-void run_open_entry(struct run *run);
-void run_on_entry(struct run *run);
+void run_open_exec_in(struct run *run);
+void run_on_exec_in(struct run *run);
 
 /* ---- until nothing is left (runner/watch.c) ---- */
 

@@ -181,7 +181,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
     case REPORT_ENDED: on_ended(run, report); break;
     case REPORT_READY: run_on_ready(run, fds, count); break;
     case REPORT_OBSERVED: on_observed(run, count ? fds[0] : -1); break;
-    case REPORT_EXECUTED: run_open_entry(run); break;
+    case REPORT_EXECUTED: run_open_exec_in(run); break;
     case REPORT_NOT_STARTED: on_not_started(run, report); break;
     case REPORT_NO_EXEC: on_no_exec(run, report); break;
     default: run_record_failure_as(run, CAUSE_SETUP, report->error, report->step, report->path); /* of the command's process, before its exec */
@@ -341,15 +341,15 @@ static void show_the_rest(struct run *run) {
     uint64_t now = now_ns(), last = run->stopping ? moment : run->deadline_ns;
     if (last && now >= last && run->stopping) return;
     if (last && now >= last) run_stop(run, CAUSE_DEADLINE, 0), run->outcome.cause = CAUSE_DEADLINE, moment = now;
-    struct pollfd watched[2 + TERMINAL_POLLS + WARM_POLLS] = {{run->signals, POLLIN, 0}, {run->parent, POLLIN, 0}};
-    struct pollfd *terminal = &watched[2], *warm = terminal + TERMINAL_POLLS;
+    struct pollfd watched[2 + TERMINAL_POLLS + LINE_POLLS] = {{run->signals, POLLIN, 0}, {run->parent, POLLIN, 0}};
+    struct pollfd *terminal = &watched[2], *line = terminal + TERMINAL_POLLS;
     terminal_watch(&run->terminal, terminal);
-    warm_watch(&run->warm, warm);
+    line_watch(&run->line, line);
     if (poll(watched, sizeof watched / sizeof *watched, last ? milliseconds_until(last) : -1) < 0 && errno != EINTR) return;
     if (watched[0].revents) read_signals(run);
     if (watched[1].revents) on_parent_end(run);
     terminal_relay(&run->terminal, terminal);
-    run_relay(run, warm);
+    run_relay(run, line);
   }
 }
 
@@ -362,12 +362,12 @@ static void look_at_guard(struct run *run, int has_events) {
 
 void run_watch(struct run *run) {
   while (!all_gone(run)) {
-    struct pollfd watched[8 + TERMINAL_POLLS + WARM_POLLS] = {
+    struct pollfd watched[8 + TERMINAL_POLLS + LINE_POLLS] = {
         {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->is_kept ? run->keeper : -1, POLLIN, 0}, {run->errors, POLLIN, 0},
-        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}, {run->net.names, POLLIN, 0}, {run->entry, POLLIN, 0}, {run->parent, POLLIN, 0}};
-    struct pollfd *terminal = &watched[8], *warm = terminal + TERMINAL_POLLS;
+        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}, {run->net.names, POLLIN, 0}, {run->exec_in, POLLIN, 0}, {run->parent, POLLIN, 0}};
+    struct pollfd *terminal = &watched[8], *line = terminal + TERMINAL_POLLS;
     terminal_watch(&run->terminal, terminal);
-    warm_watch(&run->warm, warm);
+    line_watch(&run->line, line);
     if (poll(watched, sizeof watched / sizeof *watched, patience(run)) < 0 && errno != EINTR) {
       run_record_failure(run, errno, "launch: poll", "");
       run_kill(run);
@@ -377,10 +377,10 @@ void run_watch(struct run *run) {
     if (watched[2].revents) read_keeper(run);
     if (watched[3].revents) read_errors(run);
     if (watched[5].revents) run_serve_names(run);
-    if (watched[6].revents) run_on_entry(run);
+    if (watched[6].revents) run_on_exec_in(run);
     if (watched[7].revents) on_parent_end(run);
     terminal_relay(&run->terminal, terminal);
-    run_relay(run, warm);
+    run_relay(run, line);
     look_at_limits(run);
     if (is_guarding(run)) look_at_guard(run, watched[4].revents != 0);
     run_send_status_early(run);

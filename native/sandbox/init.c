@@ -14,12 +14,12 @@
  * has started stands in a pipe which init reads at the end.
  *
  * A sandbox that serves (`serve` in its launch file) runs other commands, too, which launch hands over. Each has an attendant
- * (sandbox/attendant.h), a process that is forked here, behind the same walls.
+ * (sandbox/exec-in.h), a process that is forked here, behind the same walls.
  */
 #include "lib/init-protocol.h"
 #include "lib/pages.h"
 #include "lib/report-failure.h"
-#include "sandbox/attendant.h"
+#include "sandbox/exec-in.h"
 #include "sandbox/seccomp-eval.h"
 #include "sandbox/confine.h"
 #include "sandbox/network.h"
@@ -443,18 +443,18 @@ static struct attended start_other(const struct launchfile *file, const struct c
 }
 
 static _Noreturn void attend(const struct launchfile *file, const struct request *request, const int *given) {
-  int session = attendant_take(given);
+  int session = exec_in_take(given);
   struct command command = read_command(INIT_COMMAND);
   if (!command.argv[0]) fail_with(EINVAL, "init: command block", "");
-  struct attended attended = start_other(file, &command, request->enter == ENTER_TERMINAL);
+  struct attended attended = start_other(file, &command, request->exec_in == EXEC_IN_TERMINAL);
   for (int i = 0; i < 3; i++) close(INIT_STDIN + i);
-  attendant_wait(session, &attended);
+  exec_in_wait(session, &attended);
 }
 
 /* Where no process can be forked the other side sees the end of its socket. */
-static void enter(const struct launchfile *file, const struct request *request, const int *fds, int count) {
+static void exec_in(const struct launchfile *file, const struct request *request, const int *fds, int count) {
   struct entry serve;
-  if (count == ENTER_DESCRIPTORS && launchfile_find(file, V_SERVE, &serve) && fork() == 0) attend(file, request, fds);
+  if (count == EXEC_IN_DESCRIPTORS && launchfile_find(file, V_SERVE, &serve) && fork() == 0) attend(file, request, fds);
 }
 
 static void obey(const struct launchfile *file, pid_t child) {
@@ -462,7 +462,7 @@ static void obey(const struct launchfile *file, pid_t child) {
   int fds[MESSAGE_DESCRIPTORS_MAX], count;
   ssize_t got = message_receive(INIT_CONTROL, &request, sizeof request, 0, fds, &count);
   if (got != sizeof request) leave(); /* launch is gone */
-  if (request.enter) enter(file, &request, fds, count);
+  if (request.exec_in) exec_in(file, &request, fds, count);
   else kill(request.everyone ? -1 : child, request.signal);
   for (int i = 0; i < count; i++) close(fds[i]);
 }

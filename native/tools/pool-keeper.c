@@ -1,5 +1,5 @@
 /*
- * pool: keeps warm sandboxes ready (runner/run-protocol.h), and tells about the keepers of this user.
+ * pool: keeps warm sandboxes ready (runner/line.h), and tells about the keepers of this user.
  *
  *   pool keep POOLS NAME SIZE IDLE    descriptor 3 the launch file, 4 the liveness pipe (optional); IDLE seconds, 0 = no end
  *   pool status POOLS                 one JSON line a keeper
@@ -21,7 +21,7 @@
 #include "lib/syscalls.h"
 #include "lib/run-record.h"
 #include "lib/json-text.h"
-#include "runner/run-protocol.h"
+#include "runner/line.h"
 
 #include <dirent.h>
 #include <errno.h>

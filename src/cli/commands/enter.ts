@@ -1,5 +1,5 @@
 /**
- * `llm-do exec --in NAME -- COMMAND`: another command in a sandbox that `llm-do run` has started. bin/enter asks its launcher for it, gives the
+ * `llm-do exec --in NAME -- COMMAND`: another command in a sandbox that `llm-do run` has started. bin/exec-in asks its launcher for it, gives the
  * command our streams, and ends with it.
  *
  * Edge: processes, signals.
@@ -17,7 +17,7 @@ import { usageError } from '../usage-error.ts'
 /** Everything else was decided when the sandbox was started. */
 const TAKEN = ['in', 'tty']
 
-/** Passed on to bin/enter, which knows which of them end the command. */
+/** Passed on to bin/exec-in, which knows which of them end the command. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT', ...PASSED_SIGNALS] as const
 
 export async function enter(name: string, { env, bytes }: Call, line: CommandLine): Promise<number> {
@@ -39,7 +39,7 @@ export async function enter(name: string, { env, bytes }: Call, line: CommandLin
 
 /** It ends with us: the kernel tells it. */
 function runEnter(words: readonly string[], term: string | undefined): Promise<number> {
-  const program = join(nativeDirectory(), 'enter')
+  const program = join(nativeDirectory(), 'exec-in')
   checkNativeProgram(program, process.arch)
   // Before it is started: what has seen it at work may send us one at once.
   for (const signal of SIGNALS) process.on(signal, () => child.kill(signal))

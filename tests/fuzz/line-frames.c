@@ -1,6 +1,6 @@
 /* The frames that a client of a warm sandbox, or the runner of a captured run, sends to launch. */
 #include "runner/freshness.h"
-#include "runner/run-protocol.h"
+#include "runner/line.h"
 #include "fuzz.h"
 
 #include <fcntl.h>
@@ -18,29 +18,29 @@ static const struct launchfile *own_plan(void) {
   return &own;
 }
 
-static void answer(struct warm *warm, enum warm_event event) {
+static void answer(struct line *line, enum line_event event) {
   int streams[3] = {-1, -1, -1};
   size_t size;
-  if (event == WARM_SIGNAL) warm_signal(warm);
-  if (event != WARM_RUN) return;
-  (void)serves(own_plan(), &warm->plan, &(struct looks_ahead){0});
-  free(warm_command(warm, &size));
-  if (warm_streams(warm, streams) == 0) warm_accept(warm);
+  if (event == LINE_SIGNAL) line_signal(line);
+  if (event != LINE_RUN) return;
+  (void)serves(own_plan(), &line->plan, &(struct looks_ahead){0});
+  free(line_command(line, &size));
+  if (line_streams(line, streams) == 0) line_accept(line);
   for (int i = 0; i < 3; i++)
     if (streams[i] >= 0) close(streams[i]);
 }
 
-static void release(struct warm *warm) {
-  for (int i = 0; i < warm->given_count; i++) close(warm->given[i]);
-  if (warm->client >= 0) close(warm->client);
-  if (warm->input >= 0) close(warm->input);
+static void release(struct line *line) {
+  for (int i = 0; i < line->given_count; i++) close(line->given[i]);
+  if (line->client >= 0) close(line->client);
+  if (line->input >= 0) close(line->input);
   for (int i = 0; i < 2; i++)
-    if (warm->output[i] >= 0) close(warm->output[i]);
-  free(warm->body);
-  free(warm->kept);
-  free(warm->queued);
-  if (warm->plan.index) free((void *)(uintptr_t)warm->plan.bytes); /* refused ones are still the body */
-  free((void *)(uintptr_t)warm->plan.index);
+    if (line->output[i] >= 0) close(line->output[i]);
+  free(line->body);
+  free(line->kept);
+  free(line->queued);
+  if (line->plan.index) free((void *)(uintptr_t)line->plan.bytes); /* refused ones are still the body */
+  free((void *)(uintptr_t)line->plan.index);
 }
 
 /* The first byte says whether the command has been taken already, as in a captured run. */
@@ -49,20 +49,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
   signal(SIGPIPE, SIG_IGN); /* as launch does */
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) WRONG("set-up");
-  struct warm warm = WARM_NONE;
-  warm.client = ends[0];
-  warm.taken = data[0] & 1;
+  struct line line = LINE_NONE;
+  line.client = ends[0];
+  line.taken = data[0] & 1;
   if (send(ends[1], data + 1, size - 1, MSG_NOSIGNAL) < 0 && size > 1) WRONG("set-up");
   shutdown(ends[1], SHUT_WR);
-  for (int turns = 0; turns < 1000 && warm.client >= 0; turns++) {
-    struct pollfd watched[WARM_POLLS];
-    warm_watch(&warm, watched);
-    if (poll(watched, WARM_POLLS, 0) <= 0) break;
-    enum warm_event event = warm_relay(&warm, watched);
-    if (event == WARM_GONE) break;
-    answer(&warm, event);
+  for (int turns = 0; turns < 1000 && line.client >= 0; turns++) {
+    struct pollfd watched[LINE_POLLS];
+    line_watch(&line, watched);
+    if (poll(watched, LINE_POLLS, 0) <= 0) break;
+    enum line_event event = line_relay(&line, watched);
+    if (event == LINE_GONE) break;
+    answer(&line, event);
   }
   close(ends[1]);
-  release(&warm);
+  release(&line);
   return 0;
 }

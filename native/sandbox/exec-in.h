@@ -3,7 +3,7 @@
  *
  * Theory of operation. init forks it, so it has init's walls and, like init, cannot be traced or looked into by what runs in here. It
  * forks the command, and is the subreaper of all that the command starts: what is to end with the command it finds among its own
- * children. It answers to one socket, whose other end is with the program that asked (tools/enter.c): signals come from there, the
+ * children. It answers to one socket, whose other end is with the program that asked (tools/exec-in.c): signals come from there, the
  * end goes there, and when that end is closed everything below it is killed. With init it ends as everything here does.
  */
 #pragma once
@@ -16,8 +16,8 @@ struct attended {
   int master; /* of its terminal, -1 without */
 };
 
-/* Puts the descriptors of a request (ENTER_DESCRIPTORS) at INIT_COMMAND and INIT_STDIN..., and closes all others. Returns the socket,
+/* Puts the descriptors of a request (EXEC_IN_DESCRIPTORS) at INIT_COMMAND and INIT_STDIN..., and closes all others. Returns the socket,
  * to which failures are reported from now on. */
-int attendant_take(const int *given);
+int exec_in_take(const int *given);
 /* Until nothing of the command is left. */
-_Noreturn void attendant_wait(int session, const struct attended *attended);
+_Noreturn void exec_in_wait(int session, const struct attended *attended);

@@ -1,11 +1,11 @@
 /*
  * Other commands for a sandbox that serves. Launch has no part in their lives: it checks who asks, puts the environment of the run into the
- * command, and hands everything on to init. What runs there, and its end, is between init's attendant (sandbox/attendant.h) and the
- * program that asked (tools/enter.c).
+ * command, and hands everything on to init. What runs there, and its end, is between init's attendant (sandbox/exec-in.h) and the
+ * program that asked (tools/exec-in.c).
  */
 #include "runner/run.h"
 
-#include "lib/entry-socket.h"
+#include "lib/exec-in-socket.h"
 #include "lib/sealed-memory.h"
 #include "runner/stream-check.h"
 
@@ -20,7 +20,7 @@ int run_serves(const struct run *run) {
 
 static int listen_in(int directory) {
   int on = 1, entry = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  struct sockaddr_un address = entry_address(directory);
+  struct sockaddr_un address = exec_in_address(directory);
   if (entry < 0) return -1;
   if (setsockopt(entry, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 && bind(entry, (struct sockaddr *)&address, sizeof address) == 0)
     return entry;
@@ -30,16 +30,16 @@ static int listen_in(int directory) {
 }
 
 /* The command has been executed: from now on there is something to enter, and the caller hears of it. */
-void run_open_entry(struct run *run) {
+void run_open_exec_in(struct run *run) {
   struct entry serve = {.word = {""}};
   int directory = launchfile_find(&run->file, V_SERVE, &serve) ? records_open(serve.word[0]) : -1;
-  run->entry = directory < 0 ? -1 : listen_in(directory);
-  if (run->entry < 0) {
+  run->exec_in = directory < 0 ? -1 : listen_in(directory);
+  if (run->exec_in < 0) {
     run_record_failure(run, errno, "launch: entry", serve.word[0]);
     run_kill(run);
   }
   if (directory >= 0) close(directory);
-  if (run->entry >= 0) (void)warm_accept(&run->warm); /* where the caller is gone its socket says so, too */
+  if (run->exec_in >= 0) (void)line_accept(&run->line); /* where the caller is gone its socket says so, too */
 }
 
 struct asked {
@@ -135,7 +135,7 @@ static void hand_on(const struct run *run, struct asked *asked) {
   size_t size;
   struct block block;
   struct pollfd init = {run->control, POLLOUT, 0};
-  struct request request = {.enter = asked->request.enter == ENTER_TERMINAL ? ENTER_TERMINAL : ENTER_PLAIN};
+  struct request request = {.exec_in = asked->request.exec_in == EXEC_IN_TERMINAL ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN};
   for (int i = 0; i < 3; i++)
     if (stream_check(asked->fds[i]) < 0) return;
   char *bytes = read_block(asked->fds[3], &size);
@@ -147,11 +147,11 @@ static void hand_on(const struct run *run, struct asked *asked) {
   if (poll(&init, 1, 0) == 1 && (init.revents & POLLOUT)) (void)message_send(run->control, &request, sizeof request, asked->fds, asked->count);
 }
 
-void run_on_entry(struct run *run) {
+void run_on_exec_in(struct run *run) {
   static struct asked asked;
   asked = (struct asked){.count = 0};
-  ssize_t got = receive(run->entry, &asked);
-  int is_whole = got == sizeof asked.request && asked.count == ENTER_DESCRIPTORS;
+  ssize_t got = receive(run->exec_in, &asked);
+  int is_whole = got == sizeof asked.request && asked.count == EXEC_IN_DESCRIPTORS;
   if (is_whole && asked.is_own && !run->stopping && run->control >= 0) hand_on(run, &asked);
   for (int i = 0; i < asked.count; i++) close(asked.fds[i]);
 }

@@ -1,5 +1,5 @@
 /*
- * The client of a run: it captures the streams, or brings the command to a warm sandbox (runner/run-protocol.h). A client of a warm
+ * The client of a run: it captures the streams, or brings the command to a warm sandbox (runner/line.h). A client of a warm
  * sandbox may go another way as long as it has not been told that its command was taken, and after that only when it has read the gate
  * itself; so a command is never run twice.
  */
@@ -13,14 +13,14 @@
 #include <stddef.h>
 #include <sys/wait.h>
 
-int run_has_client(const struct run *run) { return run->warm.taken; }
+int run_has_client(const struct run *run) { return run->line.taken; }
 
 void run_make_streams(struct run *run) {
   errno = EINVAL;
   int with_input = strcmp(run->stream_mode, "all") == 0;
   if (strcmp(run->stream_mode, "own") == 0) return;
   if (!with_input && strcmp(run->stream_mode, "output") != 0) run_refuse(run, "launch: usage", "--streams");
-  if (warm_make_streams(&run->warm, with_input, run->stdio) < 0) run_refuse(run, "launch: pipe", "");
+  if (line_make_streams(&run->line, with_input, run->stdio) < 0) run_refuse(run, "launch: pipe", "");
 }
 
 void run_drop_stdio(struct run *run) {
@@ -34,7 +34,7 @@ void run_prepare_warm(struct run *run) {
   if (!run->warm_directory) return;
   errno = ESTALE;
   if (!is_fresh(&run->file)) run_refuse(run, "launch: plan", ""); /* what it builds would serve no client */
-  if (warm_prepare(&run->warm, run->warm_directory, run->id, &run->file, run->init) < 0) run_refuse(run, "launch: warm", run->warm_directory);
+  if (line_prepare(&run->line, run->warm_directory, run->id, &run->file, run->init) < 0) run_refuse(run, "launch: warm", run->warm_directory);
 }
 
 /* Most commands are over by then, and neither their words in the record nor a keeper that wakes up takes the processor from them. */
@@ -79,7 +79,7 @@ static struct handover handover;
 
 /* The command and its streams, for the process that waits: it does what is left to do, and then waits for the word to start. */
 static int hand_over(struct run *run, const char *block, size_t size) {
-  int fds[5] = {-1, -1, -1}, count = 3, gate = warm_gate(&run->warm), done = warm_streams(&run->warm, fds);
+  int fds[5] = {-1, -1, -1}, count = 3, gate = line_gate(&run->line), done = line_streams(&run->line, fds);
   handover.is_long = size > sizeof handover.block;
   handover.has_gate = gate >= 0;
   if (handover.is_long) fds[count++] = run_sealed(run, block, size, "command"), size = 0;
@@ -103,7 +103,7 @@ static int guard_late(struct run *run) {
   return run_record_failure(run, ESTALE, "launch: protect", ""), -1;
 }
 
-static int is_served(const struct run *run) { return serves(&run->file, &run->warm.plan, &run->looks); }
+static int is_served(const struct run *run) { return serves(&run->file, &run->line.plan, &run->looks); }
 
 /* Everything before the word to start; -1 = there will be no start, and `run` says why. */
 static int make_ready(struct run *run, const char *block, size_t size) {
@@ -115,7 +115,7 @@ static int make_ready(struct run *run, const char *block, size_t size) {
 
 /* The client hears of it first: before FRAME_TAKEN it may still take another way. */
 static int start_warm(struct run *run) {
-  if (warm_accept(&run->warm) < 0) return run_stop(run, CAUSE_CANCELLED, 0), -1;
+  if (line_accept(&run->line) < 0) return run_stop(run, CAUSE_CANCELLED, 0), -1;
   run->is_kept = 0; /* the client's connection takes the place of the keeper's */
   if (signal_start(run) == 0) return run_on_started(run, now_ns()), run_start_sweeper(run), 0;
   return run_record_failure(run, errno, "launch: start", ""), run_kill(run), -1;
@@ -123,11 +123,11 @@ static int start_warm(struct run *run) {
 
 static void run_warm(struct run *run) {
   size_t size;
-  char *block = warm_command(&run->warm, &size);
+  char *block = line_command(&run->line, &size);
   run->outcome.begun_ns = now_ns();
   run->command = words_of(block, size);
   if (make_ready(run, block, size) == 0) (void)start_warm(run); /* it has noted what failed */
-  else warm_refuse(&run->warm), run_kill(run);
+  else line_refuse(&run->line), run_kill(run);
   for (int i = 0; i < 2; i++) close(run->namespaces[i]); /* held, they would outlive the sandbox */
   close(run->waiting);
   run->deferred_at = now_ns() + DEFERRED_NS;
@@ -147,7 +147,7 @@ void run_on_ready(struct run *run, const int *fds, int count) {
   memcpy(run->namespaces, fds, sizeof run->namespaces);
   run->waiting = fds[2];
   use_page(words), use_page(&handover);
-  if (warm_show(&run->warm) == 0) return notify_keeper(run, WARM_IS_READY);
+  if (line_show(&run->line) == 0) return notify_keeper(run, WARM_IS_READY);
   run_record_failure(run, errno, "launch: show socket", run->warm_directory);
   run_kill(run);
 }
@@ -160,32 +160,32 @@ static int look_at_more(struct looks *looks, const struct launchfile *plan) {
 
 /* Returns 0 when there is nothing left to look at. */
 static int look_for_client(struct run *run) {
-  const struct warm *warm = &run->warm;
-  if (warm_is_announced(warm) && look_at_more(&run->looks.own, &run->file)) return 1;
-  return warm_has_guards(warm) && look_at_more(&run->looks.wanted, &warm->plan);
+  const struct line *line = &run->line;
+  if (line_is_announced(line) && look_at_more(&run->looks.own, &run->file)) return 1;
+  return line_has_guards(line) && look_at_more(&run->looks.wanted, &line->plan);
 }
 
 /* A client says that it comes before it has its command: until then there is time for what it will ask. */
-static enum warm_event look_until_command(struct run *run) {
-  enum warm_event event = WARM_NOTHING;
-  while (event == WARM_NOTHING && look_for_client(run)) event = warm_read(&run->warm);
+static enum line_event look_until_command(struct run *run) {
+  enum line_event event = LINE_NOTHING;
+  while (event == LINE_NOTHING && look_for_client(run)) event = line_read(&run->line);
   return event;
 }
 
-static enum warm_event next_event(struct run *run, const struct pollfd *watched) {
-  enum warm_event event = warm_relay(&run->warm, watched);
-  return event == WARM_NOTHING ? look_until_command(run) : event;
+static enum line_event next_event(struct run *run, const struct pollfd *watched) {
+  enum line_event event = line_relay(&run->line, watched);
+  return event == LINE_NOTHING ? look_until_command(run) : event;
 }
 
 void run_relay(struct run *run, const struct pollfd *watched) {
   if (run->caller) return;
   switch (next_event(run, watched)) {
-    case WARM_RUN: return run->stopping ? warm_refuse(&run->warm) : run_warm(run);
-    case WARM_SIGNAL: return run_on_signal(run, warm_signal(&run->warm));
-    case WARM_STOP: return run_cancel(run, warm_signal(&run->warm));
-    case WARM_GONE: return run->status_sent ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
-    case WARM_PLAN: /* only before a command, where run_await_plan takes it */
-    case WARM_NOTHING: return;
+    case LINE_RUN: return run->stopping ? line_refuse(&run->line) : run_warm(run);
+    case LINE_SIGNAL: return run_on_signal(run, line_signal(&run->line));
+    case LINE_STOP: return run_cancel(run, line_signal(&run->line));
+    case LINE_GONE: return run->status_sent ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
+    case LINE_PLAN: /* only before a command, where run_await_plan takes it */
+    case LINE_NOTHING: return;
   }
 }
 
@@ -194,67 +194,67 @@ static void send_status(struct run *run) {
   const char *line = status_line(&run->outcome, &size);
   run->status_sent = 1;
   /* init says that it starts the command before it does: without that word another way is open to the client of a pool. */
-  if (run->warm_directory && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return warm_refuse(&run->warm);
+  if (run->warm_directory && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return line_refuse(&run->line);
   if (!line) return; /* the client sees the end of the connection and says what it knows */
-  warm_reply(&run->warm, ending_of(&run->outcome).exit_status, line, size);
+  line_reply(&run->line, ending_of(&run->outcome).exit_status, line, size);
 }
 
 /* What a client has not read yet, after everything else is over. */
 static void hand_over_the_rest(struct run *run) {
-  while (!run->status_sent || warm_is_busy(&run->warm)) {
-    struct pollfd watched[WARM_POLLS];
-    if (!run->status_sent && warm_is_drained(&run->warm)) send_status(run);
-    if (!warm_is_busy(&run->warm)) continue;
-    warm_watch(&run->warm, watched);
-    if (poll(watched, WARM_POLLS, -1) < 0 && errno != EINTR) return;
-    warm_relay(&run->warm, watched);
+  while (!run->status_sent || line_is_busy(&run->line)) {
+    struct pollfd watched[LINE_POLLS];
+    if (!run->status_sent && line_is_drained(&run->line)) send_status(run);
+    if (!line_is_busy(&run->line)) continue;
+    line_watch(&run->line, watched);
+    if (poll(watched, LINE_POLLS, -1) < 0 && errno != EINTR) return;
+    line_relay(&run->line, watched);
   }
 }
 
 /* The streams that came with the command become our own 0-2: a terminal's bytes go there, too. */
 static void take_given_streams(struct run *run) {
   int given[3];
-  if (!warm_take_given(&run->warm, given)) return;
+  if (!line_take_given(&run->line, given)) return;
   for (int i = 0; i < 3; i++) {
     if (dup2(given[i], i) < 0) run_refuse(run, "launch: stream", stream_name(i));
     close(given[i]);
   }
 }
 
-static void await(struct run *run, enum warm_event wanted) {
-  for (enum warm_event event = WARM_NOTHING; event != wanted;) {
-    struct pollfd watched[WARM_POLLS];
-    warm_watch(&run->warm, watched);
-    if (poll(watched, WARM_POLLS, -1) < 0 && errno != EINTR) run_refuse(run, "launch: poll", "");
-    event = warm_relay(&run->warm, watched);
-    if (event == WARM_GONE) _exit(EXIT_SETUP);
+static void await(struct run *run, enum line_event wanted) {
+  for (enum line_event event = LINE_NOTHING; event != wanted;) {
+    struct pollfd watched[LINE_POLLS];
+    line_watch(&run->line, watched);
+    if (poll(watched, LINE_POLLS, -1) < 0 && errno != EINTR) run_refuse(run, "launch: poll", "");
+    event = line_relay(&run->line, watched);
+    if (event == LINE_GONE) _exit(EXIT_SETUP);
   }
 }
 
 void run_await_plan(struct run *run) {
   const char *problem = "";
-  await(run, WARM_PLAN);
-  run->stream_mode = warm_take_plan(&run->warm, &run->file, &problem);
+  await(run, LINE_PLAN);
+  run->stream_mode = line_take_plan(&run->line, &run->file, &problem);
   errno = EINVAL;
   if (!run->stream_mode || strcmp(run->stream_mode, "own") == 0) run_refuse(run, "launch: launch file", problem);
 }
 
 /* Nothing has been made yet. A plan whose files have changed is refused by the frame that says so, and not by an outcome. */
 void run_await_command(struct run *run) {
-  await(run, WARM_RUN);
-  run->block = warm_command(&run->warm, &run->block_size);
+  await(run, LINE_RUN);
+  run->block = line_command(&run->line, &run->block_size);
   run->command = words_of(run->block, run->block_size);
   take_given_streams(run);
-  if (is_served(run) && (!run->is_forked || warm_accept(&run->warm) == 0)) return;
+  if (is_served(run) && (!run->is_forked || line_accept(&run->line) == 0)) return;
   run->status_sent = 1;
-  warm_refuse(&run->warm);
+  line_refuse(&run->line);
   run_finish_client(run);
   _exit(EXIT_SETUP);
 }
 
 /* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
 void run_send_status_early(struct run *run) {
-  if (!run_has_client(run) || run->status_sent || !run->outcome.ended_ns || !warm_is_drained(&run->warm) || terminal_is_pending(&run->terminal) || stream_files_are_busy(&run->files)) return;
+  if (!run_has_client(run) || run->status_sent || !run->outcome.ended_ns || !line_is_drained(&run->line) || terminal_is_pending(&run->terminal) || stream_files_are_busy(&run->files)) return;
   run_sweep(run); /* before the client's next step, which may be to make what was protected */
   run_conclude(run);
   send_status(run);
@@ -263,5 +263,5 @@ void run_send_status_early(struct run *run) {
 void run_finish_client(struct run *run) {
   run_drop_stdio(run); /* refused before they were handed over: they would never be drained */
   hand_over_the_rest(run);
-  warm_linger(&run->warm);
+  line_linger(&run->line);
 }

@@ -1,6 +1,6 @@
 /*
  * The socket by which the user of a living sandbox has another command run in it: `in`, in the directory that `serve` of its launch file
- * names and that only this user can enter. A request is one datagram: struct request with `enter` set, and ENTER_DESCRIPTORS
+ * names and that only this user can enter. A request is one datagram: struct request with `exec_in` set, and EXEC_IN_DESCRIPTORS
  * descriptors (lib/init-protocol.h); its command block has no variable but TERM.
  */
 #pragma once
@@ -10,7 +10,7 @@
 #include <sys/un.h>
 
 /* Through the descriptor of the directory: an address has room for 107 bytes only. */
-static inline struct sockaddr_un entry_address(int directory) {
+static inline struct sockaddr_un exec_in_address(int directory) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/in", directory);
   return address;

@@ -1,4 +1,4 @@
-#include "sandbox/attendant.h"
+#include "sandbox/exec-in.h"
 
 #include "lib/children.h"
 #include "lib/init-protocol.h"
@@ -25,14 +25,14 @@
 /* Above the places of init's descriptors. */
 #define ABOVE 32
 
-int attendant_take(const int *given) {
+int exec_in_take(const int *given) {
   static const int places[] = {INIT_STDIN, INIT_STDOUT, INIT_STDERR, INIT_COMMAND};
-  int high[ENTER_DESCRIPTORS];
-  for (int i = 0; i < ENTER_DESCRIPTORS; i++) {
+  int high[EXEC_IN_DESCRIPTORS];
+  for (int i = 0; i < EXEC_IN_DESCRIPTORS; i++) {
     high[i] = fcntl(given[i], F_DUPFD_CLOEXEC, ABOVE);
     if (high[i] < 0) _exit(125); /* there is nobody yet who could be told */
   }
-  int session = high[ENTER_DESCRIPTORS - 1];
+  int session = high[EXEC_IN_DESCRIPTORS - 1];
   fail_through(session);
   if (sys_close_range(0, ABOVE - 1) < 0) fail("init: close_range", "");
   for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -156,7 +156,7 @@ static int wait_for_end(int session, int signals, pid_t child) {
   return wait_status;
 }
 
-_Noreturn void attendant_wait(int session, const struct attended *attended) {
+_Noreturn void exec_in_wait(int session, const struct attended *attended) {
   int signals = open_signals();
   struct report report = {.kind = REPORT_STARTED, .at_ns = now_ns()}, note;
   if (report_send(session, &report, &attended->master, attended->master >= 0) < 0) kill(attended->pid, SIGKILL);

@@ -1,14 +1,14 @@
 /*
- * enter: another command in a sandbox that lives and serves (llm-do exec --in).
+ * exec-in: another command in a sandbox that lives and serves (llm-do exec --in).
  *
- *   enter DIRECTORY PARENT plain|terminal -- COMMAND [ARG...]
+ *   exec-in DIRECTORY PARENT plain|terminal -- COMMAND [ARG...]
  *
- * DIRECTORY is where its launcher is asked (lib/entry-socket.h), PARENT the process that has started us, with which we end. The command gets our
+ * DIRECTORY is where its launcher is asked (lib/exec-in-socket.h), PARENT the process that has started us, with which we end. The command gets our
  * descriptors 0-2, or a terminal of the sandbox's that is connected with them. Of our environment it gets TERM. Ends with the exit
  * status of the command, 128 and the number of the signal that it died of, 137 where the sandbox has ended before it, or 125.
  */
 #include "lib/contract.h"
-#include "lib/entry-socket.h"
+#include "lib/exec-in-socket.h"
 #include "lib/fd-message.h"
 #include "lib/init-protocol.h"
 #include "lib/passed-signals.h"
@@ -56,11 +56,11 @@ static int command_block(int count, char **words) {
 /* Returns our end of the socket to the attendant, or -1 with errno. */
 static int ask(int directory, int block, int how, const int *streams) {
   int ends[2], door = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  struct sockaddr_un address = entry_address(directory);
+  struct sockaddr_un address = exec_in_address(directory);
   if (door < 0 || connect(door, (struct sockaddr *)&address, sizeof address) < 0) return -1;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return -1;
-  struct request request = {.enter = how};
-  int sent = message_send(door, &request, sizeof request, (int[ENTER_DESCRIPTORS]){streams[0], streams[1], streams[2], block, ends[1]}, ENTER_DESCRIPTORS);
+  struct request request = {.exec_in = how};
+  int sent = message_send(door, &request, sizeof request, (int[EXEC_IN_DESCRIPTORS]){streams[0], streams[1], streams[2], block, ends[1]}, EXEC_IN_DESCRIPTORS);
   close(ends[1]), close(block), close(door);
   return sent < 0 ? -1 : ends[0];
 }
@@ -169,15 +169,15 @@ static int until_end(struct entered *entered) {
 int main(int argc, char **argv) {
   static struct entered entered = {.status = -1};
   if (argc < 6 || strcmp(argv[4], "--") != 0)
-    return complain(EXIT_SETUP, "usage", "enter DIRECTORY PARENT plain|terminal -- COMMAND [ARG...]");
+    return complain(EXIT_SETUP, "usage", "exec-in DIRECTORY PARENT plain|terminal -- COMMAND [ARG...]");
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != atoi(argv[2])) return EXIT_SETUP; /* nobody waits for it any more */
   terminal_none(&entered.terminal);
   entered.signals = take_signals();
   int directory = records_open(argv[1]), block = command_block(argc - 5, argv + 5);
-  if (entered.signals < 0 || directory < 0 || block < 0) return complain(EXIT_SETUP, "enter", strerror(errno));
-  int how = strcmp(argv[3], "terminal") == 0 ? ENTER_TERMINAL : ENTER_PLAIN, streams[] = {0, 1, 2}, which = 0;
+  if (entered.signals < 0 || directory < 0 || block < 0) return complain(EXIT_SETUP, "exec-in", strerror(errno));
+  int how = strcmp(argv[3], "terminal") == 0 ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN, streams[] = {0, 1, 2}, which = 0;
   entered.files = (struct stream_files)STREAM_FILES_NONE;
-  if (how == ENTER_PLAIN && stream_files_replace(&entered.files, streams, &which) < 0) return complain(EXIT_SETUP, stream_name(which), strerror(errno));
+  if (how == EXEC_IN_PLAIN && stream_files_replace(&entered.files, streams, &which) < 0) return complain(EXIT_SETUP, stream_name(which), strerror(errno));
   entered.session = ask(directory, block, how, streams);
   for (int i = 0; i < 3; i++)
     if (streams[i] > 2) close(streams[i]);

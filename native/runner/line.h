@@ -1,0 +1,117 @@
+/*
+ * The line between a run and its caller, as launch has it: frames (lib/frames.h) with the command and its streams, and back.
+ *
+ * Theory of operation of a warm sandbox, which is complete but for its command. `launch --warm DIRECTORY` builds a sandbox like any
+ * other, up to init, which has given up everything and asks for the command. Then launch shows a socket `r<id>` in the directory,
+ * which only this user can enter. A client claims it by renaming it to `c<id>`, so that no two have the same, connects and sends the
+ * command. Launch checks its uid, that it has inherited the same limits and priority, that the host's mounts that the tree shows are
+ * what they were when it was made, and that it serves the client's plan (runner/freshness.h), which it begins to look at while the
+ * client still prepares the command, and finishes while the command's process gets ready; otherwise it refuses, and the client takes
+ * the cold way. From FRAME_TAKEN on it is an ordinary run that ends with the client's connection. The sandbox serves one command and
+ * ends.
+ */
+#pragma once
+
+#include "lib/frames.h"
+#include "runner/host-mounts.h"
+#include "lib/run-record.h"
+#include "lib/inherited.h"
+
+#include <poll.h>
+#include <stddef.h>
+
+/* What launch tells the keeper on its status descriptor, before the line of JSON, which holds no such bytes. */
+#define WARM_IS_READY 1
+#define WARM_IS_TAKEN 2
+
+/* Entries that line_watch fills. */
+#define LINE_POLLS 6
+
+struct line {
+  int directory; /* -1 = this is no warm sandbox */
+  char name[RUN_ID_MAX + 2];
+  struct inherited inherited;
+  struct mounts mounts;
+  int listener, client;
+  int shown; /* the socket listens */
+
+  struct frame header; /* of the frame that is being read */
+  size_t have;         /* bytes of it, header included */
+  char *body;
+  int given[FRAME_DESCRIPTORS_MAX]; /* by the client, until they are handed over */
+  int given_count;
+  int same_inherited;
+  const struct launchfile *own; /* what a warm sandbox is built from */
+  struct launchfile plan; /* of the client, or its guards alone; none: size is 0 */
+  int is_another; /* the client's plan, by its seal */
+  int wants_plan; /* of a fork server's child: nothing is taken before it */
+  int has_command;
+  int taken; /* it will run: what the client sends is for it */
+  int is_over; /* the last frame has been sent, or is queued */
+
+  /* Framed streams: our ends of the command's pipes. */
+  int input, output[2];
+  char *kept; /* stdin that the pipe had no room for yet */
+  size_t kept_size, kept_sent;
+  int want_pending;
+  char *queued; /* frames that the client had no room for yet */
+  size_t queued_size, queued_sent;
+};
+
+enum line_event {
+  LINE_NOTHING,
+  LINE_PLAN,   /* the plan of a cold run: line_take_plan */
+  LINE_RUN,    /* a command has come: line_command, line_streams, then line_accept */
+  LINE_SIGNAL, /* the client got a signal: line_signal */
+  LINE_STOP,   /* the run is to end by this signal: line_signal */
+  LINE_GONE,   /* no client will use this sandbox, or the one that did is gone */
+};
+
+#define LINE_NONE {.directory = -1, .mounts = MOUNTS_NONE, .listener = -1, .client = -1, .given = {-1, -1, -1, -1}, .input = -1, .output = {-1, -1}}
+
+/* Before the tree is made: the socket, hidden, and the watch on the host's mounts. 0, or -1 with errno. */
+int line_prepare(struct line *line, const char *directory, const char *id, const struct launchfile *file, const char *init);
+/* Shows the socket. */
+int line_show(struct line *line);
+/* For a cold run: this client brings the command and gets its frames. */
+void line_adopt(struct line *line, int client);
+/* The same for a client that brings the plan, too, and hears when its command is taken. */
+void line_adopt_with_plan(struct line *line, int client);
+/* After LINE_PLAN: fills `file`, and returns how the streams go. NULL = it is no plan, and `problem` says why. */
+const char *line_take_plan(struct line *line, struct launchfile *file, const char **problem);
+/* And pipes for the command's streams, stdin too if that is wanted. `streams` become the command's ends, which are the
+ * caller's. 0, or -1 with errno. */
+int line_make_streams(struct line *line, int with_input, int streams[3]);
+
+void line_watch(const struct line *line, struct pollfd watched[LINE_POLLS]);
+enum line_event line_relay(struct line *line, const struct pollfd watched[LINE_POLLS]);
+
+/* A client of a pool has said that it comes with a command, and it may be served. */
+int line_is_announced(const struct line *line);
+/* Its guards have come before its command, and are not those of the sandbox. */
+int line_has_guards(const struct line *line);
+/* What its client has sent by now, without waiting. */
+enum line_event line_read(struct line *line);
+
+/* After LINE_RUN. The bytes are the command block; the descriptors are the command's streams. All become the caller's. */
+char *line_command(struct line *line, size_t *size);
+int line_streams(struct line *line, int streams[3]);
+/* The descriptors that came with the command, if any did; 1 = they did. */
+int line_take_given(struct line *line, int streams[3]);
+/* The client's gate, which becomes the caller's; -1 = none. */
+int line_gate(const struct line *line);
+/* Tells the client that there is no way back. -1 = it is gone already, and nothing has been started. */
+int line_accept(struct line *line);
+int line_signal(const struct line *line);
+
+/* The command has ended, and all it printed is with the client. */
+int line_is_drained(const struct line *line);
+/* The last frame. */
+void line_reply(struct line *line, int exit_code, const char *json, size_t size);
+/* The last frame, when the command has not been started and will not be. */
+void line_refuse(struct line *line);
+/* There is still something to hand over. */
+int line_is_busy(const struct line *line);
+/* Waits a moment until the client has closed: what it still sends must not break the connection before it has read the end. */
+void line_linger(struct line *line);
+void line_close(struct line *line);
