@@ -25,21 +25,21 @@ void run_forget_failure(struct run *run) {
 static _Noreturn void report_to_caller(const struct run *run) {
   size_t size;
   const char *line = status_line(&run->outcome, &size);
-  run->caller->ended(run->caller->context, line ? line : "");
+  run->caller.call->ended(run->caller.call->context, line ? line : "");
   _exit(125);
 }
 
 _Noreturn void run_finish(struct run *run) {
   if (run_has_client(run)) run_finish_client(run);
   terminal_finish(&run->terminal);
-  streams_restore(&run->streams);
-  sweeper_end(run->sweeper);
+  streams_restore(&run->stdio.before);
+  sweeper_end(run->host.sweeper);
   observer_finish(&run->observer);
   run_do_deferred(run);
   line_close(&run->line); /* a socket without a sandbox must not be found */
   run_release(run);
-  if (run->caller) report_to_caller(run);
-  if (run->keeper >= 0 ? status_write(run->keeper, &run->outcome) < 0 : !run_has_client(run)) status_print(&run->outcome);
+  if (run->caller.call) report_to_caller(run);
+  if (run->caller.keeper >= 0 ? status_write(run->caller.keeper, &run->outcome) < 0 : !run_has_client(run)) status_print(&run->outcome);
   _exit(ending_of(&run->outcome).exit_status);
 }
 
@@ -80,8 +80,8 @@ static int has_filter(const struct launchfile *file) {
 
 void run_conclude(struct run *run) {
   struct outcome *outcome = &run->outcome;
-  if (run->status_sent) return;
-  stream_files_finish(&run->files);
+  if (run->caller.has_status) return;
+  stream_files_finish(&run->stdio.files);
   run_sweep(run);
   run_settle_layer(run);
   outcome->is_filtered = has_filter(&run->file);
@@ -94,9 +94,9 @@ void run_conclude(struct run *run) {
     outcome->ended_ns = now_ns();
     take_usage_of_children(outcome);
   }
-  if (run->cgroup >= 0) take_usage_of_group(outcome, run->cgroup);
-  if (run->watching && run->watchdog.peak > outcome->peak_bytes) outcome->peak_bytes = run->watchdog.peak;
-  if (run->watching && run->watchdog.threads > outcome->peak_pids) outcome->peak_pids = run->watchdog.threads;
+  if (run->host.cgroup >= 0) take_usage_of_group(outcome, run->host.cgroup);
+  if (run->limits.has_watchdog && run->limits.watchdog.peak > outcome->peak_bytes) outcome->peak_bytes = run->limits.watchdog.peak;
+  if (run->limits.has_watchdog && run->limits.watchdog.threads > outcome->peak_pids) outcome->peak_pids = run->limits.watchdog.threads;
   if (outcome->cause == CAUSE_EXIT && was_out_of_memory(outcome)) outcome->cause = CAUSE_MEMORY;
   if (outcome->cause == CAUSE_EXIT && outcome->wait_status == -1) run_record_failure(run, 0, "sandbox ended without a report", "");
 }

@@ -111,7 +111,7 @@ static int is_term(const char *word) { return strncmp(word, TERM, strlen(TERM)) 
 /* The words of the asked command with the variables of the run; of its own only TERM. Returns a sealed memfd, or -1. */
 static int merge(const struct run *run, const struct block *asked) {
   struct block own;
-  if (take_apart(run->block, run->block_size, &own) < 0) return -1;
+  if (take_apart(run->command.block, run->command.size, &own) < 0) return -1;
   const char *variables = words_after(own.words, own.end, own.arguments), *theirs = words_after(asked->words, asked->end, asked->arguments);
   if (!variables || !theirs || asked->arguments == 0 || asked->variables > 1) return -1;
   const char *term = asked->variables == 1 && theirs < asked->end && is_term(theirs) ? theirs : NULL;
@@ -134,7 +134,7 @@ static int merge(const struct run *run, const struct block *asked) {
 static void hand_on(const struct run *run, struct asked *asked) {
   size_t size;
   struct block block;
-  struct pollfd init = {run->control, POLLOUT, 0};
+  struct pollfd init = {run->engine.control, POLLOUT, 0};
   struct request request = {.exec_in = asked->request.exec_in == EXEC_IN_TERMINAL ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN};
   for (int i = 0; i < 3; i++)
     if (stream_check(asked->fds[i]) < 0) return;
@@ -144,7 +144,7 @@ static void hand_on(const struct run *run, struct asked *asked) {
   if (merged < 0) return;
   close(asked->fds[3]);
   asked->fds[3] = merged;
-  if (poll(&init, 1, 0) == 1 && (init.revents & POLLOUT)) (void)message_send(run->control, &request, sizeof request, asked->fds, asked->count);
+  if (poll(&init, 1, 0) == 1 && (init.revents & POLLOUT)) (void)message_send(run->engine.control, &request, sizeof request, asked->fds, asked->count);
 }
 
 void run_on_exec_in(struct run *run) {
@@ -152,6 +152,6 @@ void run_on_exec_in(struct run *run) {
   asked = (struct asked){.count = 0};
   ssize_t got = receive(run->exec_in, &asked);
   int is_whole = got == sizeof asked.request && asked.count == EXEC_IN_DESCRIPTORS;
-  if (is_whole && asked.is_own && !run->stopping && run->control >= 0) hand_on(run, &asked);
+  if (is_whole && asked.is_own && !run->stop.has_begun && run->engine.control >= 0) hand_on(run, &asked);
   for (int i = 0; i < asked.count; i++) close(asked.fds[i]);
 }

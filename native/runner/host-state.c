@@ -14,27 +14,27 @@
 void run_open_record(struct run *run) {
   struct entry entry;
   if (!launchfile_find(&run->file, V_RUNS, &entry)) return;
-  run->records = records_open(entry.word[0]);
-  if (run->records < 0) run_refuse(run, "launch: runs directory", entry.word[0]);
-  records_prune(run->records, JANITOR_MS);
-  run->record = record_create(run->records, run->id);
-  if (run->record < 0) run_refuse(run, "launch: record of the run", run->id);
+  run->host.records = records_open(entry.word[0]);
+  if (run->host.records < 0) run_refuse(run, "launch: runs directory", entry.word[0]);
+  records_prune(run->host.records, JANITOR_MS);
+  run->host.record = record_create(run->host.records, run->id);
+  if (run->host.record < 0) run_refuse(run, "launch: record of the run", run->id);
 }
 
 int run_put_record(const struct run *run) {
   struct entry profile, caller, cgroup;
-  char path[PATH_MAX + sizeof run->cgroup_name + 1] = "";
-  if (run->record < 0) return 0;
-  if (run->cgroup_name[0] && launchfile_find(&run->file, V_CGROUP, &cgroup))
-    snprintf(path, sizeof path, "%s/%s", cgroup.word[0], run->cgroup_name);
+  char path[PATH_MAX + sizeof run->host.cgroup_name + 1] = "";
+  if (run->host.record < 0) return 0;
+  if (run->host.cgroup_name[0] && launchfile_find(&run->file, V_CGROUP, &cgroup))
+    snprintf(path, sizeof path, "%s/%s", cgroup.word[0], run->host.cgroup_name);
   struct run_record content = {
     .id = run->id,
     .profile = launchfile_find(&run->file, V_PROFILE, &profile) ? profile.word[0] : "",
     .caller = launchfile_find(&run->file, V_CALLER, &caller) ? caller.word[0] : "",
     .cgroup = path,
-    .command = run->command,
+    .command = run->command.words,
   };
-  return record_write(run->record, &content);
+  return record_write(run->host.record, &content);
 }
 
 void run_write_record(struct run *run) {
@@ -54,7 +54,7 @@ static int set_group_limits(const struct run *run, enum verb verb, const char **
   while (launchfile_next(&run->file, &position, &entry)) {
     if (entry.verb != verb) continue;
     *file = entry.word[0];
-    int done = cgroup_set(run->cgroup, entry.word[0], entry.word[1]);
+    int done = cgroup_set(run->host.cgroup, entry.word[0], entry.word[1]);
     if (done == CGROUP_ABSENT && is_vain(entry.word[0])) continue;
     if (done == CGROUP_ABSENT) errno = ENOENT; /* the plan promised what this kernel has not */
     if (done != 0) return -1;
@@ -65,61 +65,61 @@ static int set_group_limits(const struct run *run, enum verb verb, const char **
 void run_name_group(struct run *run) {
   struct entry entry;
   if (launchfile_find(&run->file, V_CGROUP, &entry))
-    snprintf(run->cgroup_name, sizeof run->cgroup_name, "%s%s", CGROUP_PREFIX, run->id);
+    snprintf(run->host.cgroup_name, sizeof run->host.cgroup_name, "%s%s", CGROUP_PREFIX, run->id);
 }
 
 void run_make_group(struct run *run) {
   struct entry entry;
   if (!launchfile_find(&run->file, V_CGROUP, &entry)) return;
-  run->cgroup_parent = cgroup_open(entry.word[0]);
-  if (run->cgroup_parent < 0) run_refuse(run, "launch: open cgroup", entry.word[0]);
-  run->cgroup = cgroup_create(run->cgroup_parent, run->cgroup_name);
-  if (run->cgroup < 0) run_refuse(run, "launch: make cgroup", entry.word[0]);
+  run->host.cgroup_parent = cgroup_open(entry.word[0]);
+  if (run->host.cgroup_parent < 0) run_refuse(run, "launch: open cgroup", entry.word[0]);
+  run->host.cgroup = cgroup_create(run->host.cgroup_parent, run->host.cgroup_name);
+  if (run->host.cgroup < 0) run_refuse(run, "launch: make cgroup", entry.word[0]);
   const char *file = "";
   if (set_group_limits(run, V_SET, &file) < 0) run_refuse(run, "launch: set limit", file);
 }
 
 void run_narrow_group(struct run *run) {
   const char *file = "";
-  if (run->cgroup < 0 || set_group_limits(run, V_NARROW, &file) == 0) return;
+  if (run->host.cgroup < 0 || set_group_limits(run, V_NARROW, &file) == 0) return;
   run_record_failure(run, errno, "launch: set limit", file);
   run_kill(run);
 }
 
 /* A stager that is gone has said why. */
-static int tell_covers(struct run *run) { return covers_send(run->control, &run->guard) == 0 || errno == EPIPE || errno == ECONNRESET; }
+static int tell_covers(struct run *run) { return covers_send(run->engine.control, &run->guard) == 0 || errno == EPIPE || errno == ECONNRESET; }
 
 void run_guard(struct run *run) {
   if (!covers_are_sent(&run->file)) return;
   int is_ready = guard_prepare(&run->guard, &run->file) == 0;
-  if (is_ready && !run->warm_directory) guard_watch(&run->guard, now_ns());
+  if (is_ready && !run->warm.directory) guard_watch(&run->guard, now_ns());
   if (is_ready && tell_covers(run)) return;
   run_record_failure(run, errno, is_ready ? "launch: send covers" : "launch: protect", run->guard.failed);
   run_kill(run);
 }
 
 void run_start_sweeper(struct run *run) {
-  if (run->engine_gone || run->sweeper) return;
-  run->sweeper = sweeper_start(&(struct sweeper){&run->guard, run->id, run->engine, run->cgroup, !launchfile_has_namespaces(&run->file)});
-  if (run->sweeper >= 0) return;
-  run->sweeper = 0;
+  if (run->engine.is_gone || run->host.sweeper) return;
+  run->host.sweeper = sweeper_start(&(struct sweeper){&run->guard, run->id, run->engine.pid, run->host.cgroup, !launchfile_has_namespaces(&run->file)});
+  if (run->host.sweeper >= 0) return;
+  run->host.sweeper = 0;
   run_record_failure(run, errno, "launch: sweeper", "");
   run_kill(run);
 }
 
 void run_sweep(struct run *run) {
   struct outcome *outcome = &run->outcome;
-  if (run->swept || !outcome->started_ns) return; /* nothing of the command's has run */
-  run->swept = 1;
+  if (run->host.is_swept || !outcome->started_ns) return; /* nothing of the command's has run */
+  run->host.is_swept = 1;
   guard_on_end(&run->guard);
   if (guard_sweep(&run->guard, run->id) > 0 && outcome->cause != CAUSE_SETUP) outcome->cause = CAUSE_PROTECTED;
   outcome->guard = &run->guard;
-  sweeper_dismiss(run->sweeper); /* what is made from now on is not the command's */
+  sweeper_dismiss(run->host.sweeper); /* what is made from now on is not the command's */
 }
 
 void run_release(struct run *run) {
   run_release_layer(run);
-  int is_gone = run->cgroup < 0 || cgroup_end(run->cgroup_parent, run->cgroup_name, run->cgroup) == 0;
+  int is_gone = run->host.cgroup < 0 || cgroup_end(run->host.cgroup_parent, run->host.cgroup_name, run->host.cgroup) == 0;
   /* What could not be removed stays on record, for the janitor. */
-  if (run->record >= 0 && is_gone) record_remove(run->records, run->id, run->record);
+  if (run->host.record >= 0 && is_gone) record_remove(run->host.records, run->id, run->host.record);
 }

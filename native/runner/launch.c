@@ -31,8 +31,8 @@ static void take_signals(struct run *run) {
   for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&set, watched[i]);
   add_passed_signals(&set);
   if (sigprocmask(SIG_SETMASK, &set, NULL) < 0) run_refuse(run, "launch: sigprocmask", "");
-  run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (run->signals < 0) run_refuse(run, "launch: signalfd", "");
+  run->caller.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (run->caller.signals < 0) run_refuse(run, "launch: signalfd", "");
 }
 
 /* A file that leaves out a wall is damaged: what is meant to be off says so. */
@@ -42,11 +42,11 @@ static void require_walls(struct run *run) {
   errno = EINVAL;
   for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
     if (!launchfile_find(&run->file, walls[i], &entry)) run_refuse(run, "launch: launch file", "a wall is missing");
-  if (run->warm_directory && launchfile_find(&run->file, V_OBSERVE, &entry)) run_refuse(run, "launch: launch file", "no warm sandbox is observed");
-  if (!launchfile_has_namespaces(&run->file) && (run->warm_directory || run_serves(run) || launchfile_find(&run->file, V_OBSERVE, &entry)))
+  if (run->warm.directory && launchfile_find(&run->file, V_OBSERVE, &entry)) run_refuse(run, "launch: launch file", "no warm sandbox is observed");
+  if (!launchfile_has_namespaces(&run->file) && (run->warm.directory || run_serves(run) || launchfile_find(&run->file, V_OBSERVE, &entry)))
     run_refuse(run, "launch: launch file", "not without namespaces");
   /* What others would do in there is not what the observer was asked for; and the environment that they get came as a block. */
-  if (run_serves(run) && (launchfile_find(&run->file, V_OBSERVE, &entry) || !run->block))
+  if (run_serves(run) && (launchfile_find(&run->file, V_OBSERVE, &entry) || !run->command.block))
     run_refuse(run, "launch: launch file", "this sandbox serves nobody");
 }
 
@@ -61,10 +61,10 @@ static uint64_t limit_of(struct run *run, enum verb verb, uint64_t max, const ch
 }
 
 static void read_limits(struct run *run) {
-  run->deadline_ns = limit_of(run, V_DEADLINE, UINT64_MAX / MS / 2, "launch: deadline") * MS;
-  run->cpu_limit_us = limit_of(run, V_CPU_TIME, INT64_MAX / 1000, "launch: cpu time") * 1000;
-  run->memory_limit = limit_of(run, V_WATCH, INT64_MAX, "launch: memory watchdog");
-  run->watching = run->memory_limit > 0;
+  run->limits.deadline_ns = limit_of(run, V_DEADLINE, UINT64_MAX / MS / 2, "launch: deadline") * MS;
+  run->limits.cpu_us = limit_of(run, V_CPU_TIME, INT64_MAX / 1000, "launch: cpu time") * 1000;
+  run->limits.memory = limit_of(run, V_WATCH, INT64_MAX, "launch: memory watchdog");
+  run->limits.has_watchdog = run->limits.memory > 0;
 }
 
 static void find_init(struct run *run) {
@@ -78,16 +78,17 @@ static void find_init(struct run *run) {
 
 void run_begin(struct run *run) {
   /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
-  run->records = run->record = run->layer = run->exec_in = run->cgroup_parent = run->cgroup = run->terminator = run->control = run->errors = run->signals = run->parent = -1;
-  run->keeper = -1;
+  run->caller.signals = run->caller.parent = run->caller.keeper = -1;
+  run->host.records = run->host.record = run->host.cgroup_parent = run->host.cgroup = -1;
+  run->layer.fd = run->engine.control = run->engine.errors = run->exec_in = -1;
   terminal_none(&run->terminal);
-  streams_note(&run->streams);
+  streams_note(&run->stdio.before);
   run->line = (struct line)LINE_NONE;
   run->guard = (struct guard)GUARD_NONE;
   run->net = (struct net_helper)NET_HELPER_NONE;
   run->observer = (struct observer)OBSERVER_NONE;
-  run->files = (struct stream_files)STREAM_FILES_NONE;
-  for (int i = 0; i < 3; i++) run->stdio[i] = i;
+  run->stdio.files = (struct stream_files)STREAM_FILES_NONE;
+  for (int i = 0; i < 3; i++) run->stdio.own[i] = i;
   run->outcome = (struct outcome){
       .wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1};
   snprintf(run->id, sizeof run->id, "%lx%d", (unsigned long)now_ns() & 0xffffffffff, getpid());
@@ -95,26 +96,26 @@ void run_begin(struct run *run) {
 
 /* Before anything is made: what comes from the caller's side, and not from a plan. */
 void run_prepare_process(struct run *run) {
-  run->umask = umask(022); /* of what is made for the run on the host */
+  run->caller.umask = umask(022); /* of what is made for the run on the host */
   take_signals(run);
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) run_refuse(run, "launch: subreaper", "");
 }
 
 static void check_streams(struct run *run) {
   for (int i = 0; i < 3; i++)
-    if (stream_check(run->stdio[i]) < 0) run_refuse(run, "launch: stream", stream_name(i));
+    if (stream_check(run->stdio.own[i]) < 0) run_refuse(run, "launch: stream", stream_name(i));
 }
 
 /* Of a terminal the command has no other streams. Those of a warm run come with its command. */
 static void replace_files(struct run *run) {
   struct entry terminal;
   int which;
-  if (run->warm_directory || (launchfile_find(&run->file, V_TERMINAL, &terminal) && strcmp(terminal.word[0], "on") == 0)) return;
-  if (stream_files_replace(&run->files, run->stdio, &which) < 0) run_refuse(run, "launch: carry stream", stream_name(which));
+  if (run->warm.directory || (launchfile_find(&run->file, V_TERMINAL, &terminal) && strcmp(terminal.word[0], "on") == 0)) return;
+  if (stream_files_replace(&run->stdio.files, run->stdio.own, &which) < 0) run_refuse(run, "launch: carry stream", stream_name(which));
 }
 
 _Noreturn void run_carry_out(struct run *run) {
-  if (!run->warm_directory) check_streams(run); /* those of a warm run come with its command */
+  if (!run->warm.directory) check_streams(run); /* those of a warm run come with its command */
   require_walls(run);
   read_limits(run);
   find_init(run);
@@ -138,16 +139,16 @@ static _Alignas(PAGE_OF_ITS_OWN) struct run run; /* too big for the stack of a c
 static void clean_descriptors(struct run *run, int parent) {
   unsigned first = STDERR_FILENO + 1;
   if (parent > (int)first && dup3(parent, (int)first, O_CLOEXEC) < 0) run_refuse(run, "launch: descriptor", "");
-  run->parent = parent < 0 ? -1 : (int)first;
+  run->caller.parent = parent < 0 ? -1 : (int)first;
   if (sys_close_range(parent < 0 ? first : first + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
 }
 
 void launch_here(const struct launch_call *call) {
   if (!is_fresh(call->file)) return;
   run_begin(&run);
-  run.caller = call;
+  run.caller.call = call;
   run.file = *call->file;
-  run.command = call->command;
+  run.command.words = call->command;
   clean_descriptors(&run, call->parent);
   run_prepare_process(&run);
   run_carry_out(&run);

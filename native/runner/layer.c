@@ -30,7 +30,7 @@ static void refuse_mounts_below(struct run *run) {
 static int begin_size(struct run *run, const struct entry *cow) {
   uint64_t limit;
   if (parse_number(cow->word[2], UINT64_MAX, &limit) < 0) return errno = EINVAL, -1;
-  layer_size_begin(&run->layer_size, run->layer, limit, now_ns());
+  layer_size_begin(&run->layer.size, run->layer.fd, limit, now_ns());
   return 0;
 }
 
@@ -52,7 +52,7 @@ static _Noreturn void copy_zones(const struct run *run) {
   add_passed_signals(&passed);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || sigprocmask(SIG_SETMASK, &passed, NULL) < 0) _exit(errno);
   while (launchfile_next(&run->file, &position, &zone))
-    if (is_layered(&zone) && copy_zone(run->layer, number++, &zone) < 0) _exit(errno ? errno : EIO);
+    if (is_layered(&zone) && copy_zone(run->layer.fd, number++, &zone) < 0) _exit(errno ? errno : EIO);
   _exit(0);
 }
 
@@ -80,15 +80,15 @@ static int milliseconds_until(uint64_t due_ns) {
 
 /* The wait status of the child. Nothing else runs yet. */
 static int wait_for_copy(struct run *run, const struct entry *cow, pid_t child) {
-  struct pollfd signals = {.fd = run->signals, .events = POLLIN};
+  struct pollfd signals = {.fd = run->caller.signals, .events = POLLIN};
   struct signalfd_siginfo info;
   for (int status;;) {
     pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended < 0) run_refuse(run, "launch: wait", "copy zones");
     if (ended > 0) return status;
-    (void)poll(&signals, 1, milliseconds_until(layer_size_due(&run->layer_size)));
-    if (layer_size_is_over(&run->layer_size, now_ns(), 0)) end_copy(child), refuse_size(run, cow);
-    while (read(run->signals, &info, sizeof info) == sizeof info)
+    (void)poll(&signals, 1, milliseconds_until(layer_size_due(&run->layer.size)));
+    if (layer_size_is_over(&run->layer.size, now_ns(), 0)) end_copy(child), refuse_size(run, cow);
+    while (read(run->caller.signals, &info, sizeof info) == sizeof info)
       if (is_passed_signal((int)info.ssi_signo)) run_on_signal(run, (int)info.ssi_signo);
       else if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGWINCH) cancel_copy(run, child, (int)info.ssi_signo);
   }
@@ -112,7 +112,7 @@ static void make_copies(struct run *run, const struct entry *cow) {
   int status = wait_for_copy(run, cow, child);
   errno = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
   if (errno) run_refuse(run, "launch: copy zones", cow->word[0]);
-  if (layer_size_is_over(&run->layer_size, now_ns(), 1)) refuse_size(run, cow);
+  if (layer_size_is_over(&run->layer.size, now_ns(), 1)) refuse_size(run, cow);
 }
 
 static int is_new(const struct entry *cow) { return strcmp(cow->word[1], "new") == 0; }
@@ -121,48 +121,49 @@ void run_make_layer(struct run *run) {
   struct entry cow;
   if (!launchfile_find(&run->file, V_COW, &cow)) return;
   refuse_mounts_below(run);
-  run->layer_id = is_new(&cow) ? run->id : cow.word[1];
-  run->layer = is_new(&cow) ? layer_create(cow.word[0], run->id) : layer_open(cow.word[0], run->layer_id);
-  if (run->layer < 0) run_refuse(run, is_new(&cow) ? "launch: make layer" : "launch: open layer", cow.word[0]);
+  run->layer.id = is_new(&cow) ? run->id : cow.word[1];
+  run->layer.fd = is_new(&cow) ? layer_create(cow.word[0], run->id) : layer_open(cow.word[0], run->layer.id);
+  if (run->layer.fd < 0) run_refuse(run, is_new(&cow) ? "launch: make layer" : "launch: open layer", cow.word[0]);
   if (!is_new(&cow)) {
-    if (layer_resume(run->layer, run->layer_id, &run->file) < 0) run_refuse(run, "launch: go on with layer", run->layer_id);
+    if (layer_resume(run->layer.fd, run->layer.id, &run->file) < 0) run_refuse(run, "launch: go on with layer", run->layer.id);
     return;
   }
   errno = EOPNOTSUPP;
-  if (run->warm_directory && has_copies(&run->file)) run_refuse(run, "launch: copy without a command", cow.word[0]);
-  if (run->warm_directory) return;
+  if (run->warm.directory && has_copies(&run->file)) run_refuse(run, "launch: copy without a command", cow.word[0]);
+  if (run->warm.directory) return;
   struct timespec since = layer_now();
   make_copies(run, &cow);
   /* A copy that was cut off must never have a record: all that it lacks would be listed as deleted. */
-  if (layer_record(run->layer, run->layer_id, &run->file, since) < 0) run_refuse(run, "launch: record of the layer", cow.word[0]);
+  if (layer_record(run->layer.fd, run->layer.id, &run->file, since) < 0) run_refuse(run, "launch: record of the layer", cow.word[0]);
 }
 
-int run_begin_layer(const struct run *run) { return run->layer < 0 ? 0 : layer_record(run->layer, run->layer_id, &run->file, layer_now()); }
+int run_begin_layer(const struct run *run) { return run->layer.fd < 0 ? 0 : layer_record(run->layer.fd, run->layer.id, &run->file, layer_now()); }
 
 void run_limit_layer(struct run *run) {
   struct entry cow;
-  if (run->layer < 0 || !launchfile_find(&run->file, V_COW, &cow) || begin_size(run, &cow) == 0) return;
+  if (run->layer.fd < 0 || !launchfile_find(&run->file, V_COW, &cow) || begin_size(run, &cow) == 0) return;
   run_record_failure(run, EINVAL, "launch: limit of layer", cow.word[2]);
   run_kill(run);
 }
 
 static int is_worth_keeping(const struct run *run, const struct entry *cow) {
-  return !is_new(cow) || (run->outcome.cause != CAUSE_SETUP && layer_may_have_changes(run->layer, &run->file));
+  return !is_new(cow) || (run->outcome.cause != CAUSE_SETUP && layer_may_have_changes(run->layer.fd, &run->file));
 }
 
 void run_settle_layer(struct run *run) {
+  static char path[PATH_MAX];
   struct entry cow;
-  if (run->layer < 0 || run->outcome.layer || !launchfile_find(&run->file, V_COW, &cow) || !is_worth_keeping(run, &cow)) return;
-  if (run->outcome.cause == CAUSE_EXIT && layer_size_is_over(&run->layer_size, now_ns(), 1)) run->outcome.cause = CAUSE_DISK;
-  snprintf(run->layer_path, sizeof run->layer_path, "%s/%s", cow.word[0], run->layer_id);
-  run->outcome.layer = run->layer_path;
-  flock(run->layer, LOCK_UN); /* for all that have a copy of the descriptor, the sweeper among them */
+  if (run->layer.fd < 0 || run->outcome.layer || !launchfile_find(&run->file, V_COW, &cow) || !is_worth_keeping(run, &cow)) return;
+  if (run->outcome.cause == CAUSE_EXIT && layer_size_is_over(&run->layer.size, now_ns(), 1)) run->outcome.cause = CAUSE_DISK;
+  snprintf(path, sizeof path, "%s/%s", cow.word[0], run->layer.id);
+  run->outcome.layer = path;
+  flock(run->layer.fd, LOCK_UN); /* for all that have a copy of the descriptor, the sweeper among them */
 }
 
 void run_release_layer(struct run *run) {
   struct entry cow;
   run_settle_layer(run);
-  if (run->layer < 0 || run->outcome.layer || !launchfile_find(&run->file, V_COW, &cow)) return;
+  if (run->layer.fd < 0 || run->outcome.layer || !launchfile_find(&run->file, V_COW, &cow)) return;
   /* What could not be removed is in `llm-do ps --cow`, or has no record: `llm-do prune` takes it. */
-  (void)layer_remove(cow.word[0], run->layer_id);
+  (void)layer_remove(cow.word[0], run->layer.id);
 }

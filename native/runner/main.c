@@ -22,7 +22,7 @@ static int fill_streams(void) {
 static void clean_descriptors(struct run *run) {
   if (fill_streams() < 0) run_refuse(run, "launch: open", "/dev/null");
   if (sys_close_range(TERMINATOR_FD + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
-  run->terminator = is_open(TERMINATOR_FD) ? TERMINATOR_FD : -1;
+  run->net.terminator = is_open(TERMINATOR_FD) ? TERMINATOR_FD : -1;
   for (int fd = LAUNCH_FILE_FD; fd <= TERMINATOR_FD; fd++)
     if (is_open(fd) && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) run_refuse(run, "launch: descriptor", "");
 }
@@ -31,8 +31,8 @@ static void clean_descriptors(struct run *run) {
 static void take_caller(struct run *run, int is_warm) {
   if (!is_open(RUN_FD)) return;
   if (!is_warm) return line_adopt(&run->line, RUN_FD);
-  run->keeper = RUN_FD;
-  run->is_kept = 1;
+  run->caller.keeper = RUN_FD;
+  run->caller.is_kept = 1;
 }
 
 static void read_launch_file(struct run *run) {
@@ -49,10 +49,10 @@ static void take_terminator(struct run *run) {
   struct entry entry;
   int is_wanted = launchfile_find(&run->file, V_NET_TERMINATE, &entry);
   errno = EBADF;
-  if (is_wanted && run->terminator < 0) run_refuse(run, "launch: terminator", "");
-  if (is_wanted || run->terminator < 0) return;
-  close(run->terminator);
-  run->terminator = -1;
+  if (is_wanted && run->net.terminator < 0) run_refuse(run, "launch: terminator", "");
+  if (is_wanted || run->net.terminator < 0) return;
+  close(run->net.terminator);
+  run->net.terminator = -1;
 }
 
 /* A child of the server: its client's connection takes the place of the owner's. */
@@ -60,7 +60,7 @@ static void take_connection(struct run *run, int client) {
   if (dup3(client, RUN_FD, O_CLOEXEC) < 0) _exit(EXIT_SETUP);
   close(client);
   close(FORK_SERVER_FD); /* the place of the terminator's */
-  run->is_forked = 1;
+  run->caller.is_forked = 1;
   line_adopt_with_plan(&run->line, RUN_FD);
   run_await_plan(run);
 }
@@ -75,8 +75,8 @@ static void parse_arguments(struct run *run, int argc, char **argv) {
     copy_text(run->id, sizeof run->id, argv[at + 1]);
     at += 2;
   }
-  if (at + 2 == argc && strcmp(argv[at], "--warm") == 0) run->warm_directory = argv[at + 1];
-  else if (at + 2 == argc && strcmp(argv[at], "--streams") == 0 && run_has_client(run)) run->stream_mode = argv[at + 1];
+  if (at + 2 == argc && strcmp(argv[at], "--warm") == 0) run->warm.directory = argv[at + 1];
+  else if (at + 2 == argc && strcmp(argv[at], "--streams") == 0 && run_has_client(run)) run->caller.stream_mode = argv[at + 1];
   else {
     errno = EINVAL;
     run_refuse(run, "launch: usage", USAGE);
@@ -133,9 +133,9 @@ int main(int argc, char **argv) {
   else take_words(&run, argc, argv);
   clean_descriptors(&run);
   run_prepare_process(&run);
-  if (run.stream_mode) run_make_streams(&run);
+  if (run.caller.stream_mode) run_make_streams(&run);
   if (client < 0) read_launch_file(&run);
   take_terminator(&run);
-  if (run.stream_mode) run_await_command(&run);
+  if (run.caller.stream_mode) run_await_command(&run);
   run_carry_out(&run);
 }

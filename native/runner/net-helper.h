@@ -12,9 +12,10 @@ struct net_helper {
   int report; /* our end of its socket: -1 without */
   int names;  /* of a sandbox without network: where names are asked for, until the first question; -1 without */
   int inside; /* then: our end of the socket of which its sockets came; -1 without */
+  int terminator; /* the channel of a terminator, until the helper has it; -1 without */
   struct net_report *result; /* NULL until the end; never freed */
 };
-#define NET_HELPER_NONE {.pid = 0, .report = -1, .names = -1, .inside = -1}
+#define NET_HELPER_NONE {.pid = 0, .report = -1, .names = -1, .inside = -1, .terminator = -1}
 
 struct net_helper_start {
   const char *program;

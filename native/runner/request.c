@@ -17,31 +17,31 @@ int run_has_client(const struct run *run) { return run->line.taken; }
 
 void run_make_streams(struct run *run) {
   errno = EINVAL;
-  int with_input = strcmp(run->stream_mode, "all") == 0;
-  if (strcmp(run->stream_mode, "own") == 0) return;
-  if (!with_input && strcmp(run->stream_mode, "output") != 0) run_refuse(run, "launch: usage", "--streams");
-  if (line_make_streams(&run->line, with_input, run->stdio) < 0) run_refuse(run, "launch: pipe", "");
+  int with_input = strcmp(run->caller.stream_mode, "all") == 0;
+  if (strcmp(run->caller.stream_mode, "own") == 0) return;
+  if (!with_input && strcmp(run->caller.stream_mode, "output") != 0) run_refuse(run, "launch: usage", "--streams");
+  if (line_make_streams(&run->line, with_input, run->stdio.own) < 0) run_refuse(run, "launch: pipe", "");
 }
 
 void run_drop_stdio(struct run *run) {
   for (int i = 0; i < 3; i++) {
-    if (run->stdio[i] > 2) close(run->stdio[i]);
-    run->stdio[i] = i;
+    if (run->stdio.own[i] > 2) close(run->stdio.own[i]);
+    run->stdio.own[i] = i;
   }
 }
 
 void run_prepare_warm(struct run *run) {
-  if (!run->warm_directory) return;
+  if (!run->warm.directory) return;
   errno = ESTALE;
   if (!is_fresh(&run->file)) run_refuse(run, "launch: plan", ""); /* what it builds would serve no client */
-  if (line_prepare(&run->line, run->warm_directory, run->id, &run->file, run->init) < 0) run_refuse(run, "launch: warm", run->warm_directory);
+  if (line_prepare(&run->line, run->warm.directory, run->id, &run->file, run->init) < 0) run_refuse(run, "launch: warm", run->warm.directory);
 }
 
 /* Most commands are over by then, and neither their words in the record nor a keeper that wakes up takes the processor from them. */
 #define DEFERRED_NS (5 * MS)
 
 static void notify_keeper(const struct run *run, char what) {
-  if (run->keeper >= 0) (void)!write(run->keeper, &what, 1);
+  if (run->caller.keeper >= 0) (void)!write(run->caller.keeper, &what, 1);
 }
 
 static char *next_word(char **at, const char *end) {
@@ -69,7 +69,7 @@ static int take_streams(struct run *run, int *streams) {
   int which = 0, given[] = {streams[0], streams[1], streams[2]};
   for (int i = 0; i < 3; i++)
     if (stream_check(streams[i]) < 0) return run_record_failure(run, errno, "launch: stream", stream_name(i)), -1;
-  if (stream_files_replace(&run->files, streams, &which) < 0) return run_record_failure(run, errno, "launch: carry stream", stream_name(which)), -1;
+  if (stream_files_replace(&run->stdio.files, streams, &which) < 0) return run_record_failure(run, errno, "launch: carry stream", stream_name(which)), -1;
   for (int i = 0; i < 3; i++)
     if (streams[i] != given[i]) close(given[i]);
   return 0;
@@ -86,14 +86,14 @@ static int hand_over(struct run *run, const char *block, size_t size) {
   if (handover.has_gate) fds[count++] = gate;
   memcpy(handover.block, block, size);
   if (done == 0) done = take_streams(run, fds);
-  if (done == 0) done = message_send(run->waiting, &handover, offsetof(struct handover, block) + size, fds, count);
+  if (done == 0) done = message_send(run->warm.waiting, &handover, offsetof(struct handover, block) + size, fds, count);
   if (done < 0) run_record_failure(run, errno, "launch: hand over", "");
   for (int i = 0; i < count; i++)
     if (fds[i] >= 0) close(fds[i]);
   return done;
 }
 
-static int signal_start(const struct run *run) { return message_send(run->waiting, "", 1, NULL, 0); }
+static int signal_start(const struct run *run) { return message_send(run->warm.waiting, "", 1, NULL, 0); }
 
 /* The covers were made with the tree: the client goes the cold way where they would be others now. The watches come first, so
  * that what is made after the look is seen by them. */
@@ -103,7 +103,7 @@ static int guard_late(struct run *run) {
   return run_record_failure(run, ESTALE, "launch: protect", ""), -1;
 }
 
-static int is_served(const struct run *run) { return serves(&run->file, &run->line.plan, &run->looks); }
+static int is_served(const struct run *run) { return serves(&run->file, &run->line.plan, &run->warm.looks); }
 
 /* Everything before the word to start; -1 = there will be no start, and `run` says why. */
 static int make_ready(struct run *run, const char *block, size_t size) {
@@ -116,7 +116,7 @@ static int make_ready(struct run *run, const char *block, size_t size) {
 /* The client hears of it first: before FRAME_TAKEN it may still take another way. */
 static int start_warm(struct run *run) {
   if (line_accept(&run->line) < 0) return run_stop(run, CAUSE_CANCELLED, 0), -1;
-  run->is_kept = 0; /* the client's connection takes the place of the keeper's */
+  run->caller.is_kept = 0; /* the client's connection takes the place of the keeper's */
   if (signal_start(run) == 0) return run_on_started(run, now_ns()), run_start_sweeper(run), 0;
   return run_record_failure(run, errno, "launch: start", ""), run_kill(run), -1;
 }
@@ -125,30 +125,30 @@ static void run_warm(struct run *run) {
   size_t size;
   char *block = line_command(&run->line, &size);
   run->outcome.begun_ns = now_ns();
-  run->command = words_of(block, size);
+  run->command.words = words_of(block, size);
   if (make_ready(run, block, size) == 0) (void)start_warm(run); /* it has noted what failed */
   else line_refuse(&run->line), run_kill(run);
-  for (int i = 0; i < 2; i++) close(run->namespaces[i]); /* held, they would outlive the sandbox */
-  close(run->waiting);
-  run->deferred_at = now_ns() + DEFERRED_NS;
+  for (int i = 0; i < 2; i++) close(run->warm.namespaces[i]); /* held, they would outlive the sandbox */
+  close(run->warm.waiting);
+  run->warm.deferred_ns = now_ns() + DEFERRED_NS;
 }
 
 void run_do_deferred(struct run *run) {
-  if (!run->deferred_at) return;
-  run->deferred_at = 0;
+  if (!run->warm.deferred_ns) return;
+  run->warm.deferred_ns = 0;
   /* The command has begun: a refusal would send the client the cold way, and run it twice. All that is missing where the record
    * cannot be written are the words of the command in `llm-do ps`; what is to be removed has been there from the beginning. */
-  if (!run->status_sent) (void)run_put_record(run);
+  if (!run->caller.has_status) (void)run_put_record(run);
   notify_keeper(run, WARM_IS_TAKEN);
 }
 
 void run_on_ready(struct run *run, const int *fds, int count) {
-  if (run->stopping || count != READY_DESCRIPTORS) return;
-  memcpy(run->namespaces, fds, sizeof run->namespaces);
-  run->waiting = fds[2];
+  if (run->stop.has_begun || count != READY_DESCRIPTORS) return;
+  memcpy(run->warm.namespaces, fds, sizeof run->warm.namespaces);
+  run->warm.waiting = fds[2];
   use_page(words), use_page(&handover);
   if (line_show(&run->line) == 0) return notify_keeper(run, WARM_IS_READY);
-  run_record_failure(run, errno, "launch: show socket", run->warm_directory);
+  run_record_failure(run, errno, "launch: show socket", run->warm.directory);
   run_kill(run);
 }
 
@@ -161,8 +161,8 @@ static int look_at_more(struct looks *looks, const struct launchfile *plan) {
 /* Returns 0 when there is nothing left to look at. */
 static int look_for_client(struct run *run) {
   const struct line *line = &run->line;
-  if (line_is_announced(line) && look_at_more(&run->looks.own, &run->file)) return 1;
-  return line_has_guards(line) && look_at_more(&run->looks.wanted, &line->plan);
+  if (line_is_announced(line) && look_at_more(&run->warm.looks.own, &run->file)) return 1;
+  return line_has_guards(line) && look_at_more(&run->warm.looks.wanted, &line->plan);
 }
 
 /* A client says that it comes before it has its command: until then there is time for what it will ask. */
@@ -178,12 +178,12 @@ static enum line_event next_event(struct run *run, const struct pollfd *watched)
 }
 
 void run_relay(struct run *run, const struct pollfd *watched) {
-  if (run->caller) return;
+  if (run->caller.call) return;
   switch (next_event(run, watched)) {
-    case LINE_RUN: return run->stopping ? line_refuse(&run->line) : run_warm(run);
+    case LINE_RUN: return run->stop.has_begun ? line_refuse(&run->line) : run_warm(run);
     case LINE_SIGNAL: return run_on_signal(run, line_signal(&run->line));
     case LINE_STOP: return run_cancel(run, line_signal(&run->line));
-    case LINE_GONE: return run->status_sent ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
+    case LINE_GONE: return run->caller.has_status ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
     case LINE_PLAN: /* only before a command, where run_await_plan takes it */
     case LINE_NOTHING: return;
   }
@@ -192,18 +192,18 @@ void run_relay(struct run *run, const struct pollfd *watched) {
 static void send_status(struct run *run) {
   size_t size;
   const char *line = status_line(&run->outcome, &size);
-  run->status_sent = 1;
+  run->caller.has_status = 1;
   /* init says that it starts the command before it does: without that word another way is open to the client of a pool. */
-  if (run->warm_directory && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return line_refuse(&run->line);
+  if (run->warm.directory && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return line_refuse(&run->line);
   if (!line) return; /* the client sees the end of the connection and says what it knows */
   line_reply(&run->line, ending_of(&run->outcome).exit_status, line, size);
 }
 
 /* What a client has not read yet, after everything else is over. */
 static void hand_over_the_rest(struct run *run) {
-  while (!run->status_sent || line_is_busy(&run->line)) {
+  while (!run->caller.has_status || line_is_busy(&run->line)) {
     struct pollfd watched[LINE_POLLS];
-    if (!run->status_sent && line_is_drained(&run->line)) send_status(run);
+    if (!run->caller.has_status && line_is_drained(&run->line)) send_status(run);
     if (!line_is_busy(&run->line)) continue;
     line_watch(&run->line, watched);
     if (poll(watched, LINE_POLLS, -1) < 0 && errno != EINTR) return;
@@ -234,19 +234,19 @@ static void await(struct run *run, enum line_event wanted) {
 void run_await_plan(struct run *run) {
   const char *problem = "";
   await(run, LINE_PLAN);
-  run->stream_mode = line_take_plan(&run->line, &run->file, &problem);
+  run->caller.stream_mode = line_take_plan(&run->line, &run->file, &problem);
   errno = EINVAL;
-  if (!run->stream_mode || strcmp(run->stream_mode, "own") == 0) run_refuse(run, "launch: launch file", problem);
+  if (!run->caller.stream_mode || strcmp(run->caller.stream_mode, "own") == 0) run_refuse(run, "launch: launch file", problem);
 }
 
 /* Nothing has been made yet. A plan whose files have changed is refused by the frame that says so, and not by an outcome. */
 void run_await_command(struct run *run) {
   await(run, LINE_RUN);
-  run->block = line_command(&run->line, &run->block_size);
-  run->command = words_of(run->block, run->block_size);
+  run->command.block = line_command(&run->line, &run->command.size);
+  run->command.words = words_of(run->command.block, run->command.size);
   take_given_streams(run);
-  if (is_served(run) && (!run->is_forked || line_accept(&run->line) == 0)) return;
-  run->status_sent = 1;
+  if (is_served(run) && (!run->caller.is_forked || line_accept(&run->line) == 0)) return;
+  run->caller.has_status = 1;
   line_refuse(&run->line);
   run_finish_client(run);
   _exit(EXIT_SETUP);
@@ -254,7 +254,7 @@ void run_await_command(struct run *run) {
 
 /* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
 void run_send_status_early(struct run *run) {
-  if (!run_has_client(run) || run->status_sent || !run->outcome.ended_ns || !line_is_drained(&run->line) || terminal_is_pending(&run->terminal) || stream_files_are_busy(&run->files)) return;
+  if (!run_has_client(run) || run->caller.has_status || !run->outcome.ended_ns || !line_is_drained(&run->line) || terminal_is_pending(&run->terminal) || stream_files_are_busy(&run->stdio.files)) return;
   run_sweep(run); /* before the client's next step, which may be to make what was protected */
   run_conclude(run);
   send_status(run);

@@ -40,69 +40,103 @@
 
 #define MS 1000000ull
 
-struct run {
-  /* What every run needs comes first, and what is large last (lib/pages.h). */
-  struct launchfile file;
-  char id[RUN_ID_MAX + 1];
-  char **command; /* of a block only what its record shows */
-  char *block;    /* the command and its environment, as for init; NULL = those of `caller`, or none yet */
-  size_t block_size;
-  const struct launch_call *caller; /* in this process; NULL = our own program */
-  const char *stream_mode; /* `own`: the command has ours, or those that come with it; `output`, `all`: frames; NULL = no word about it */
-  int stdio[3];       /* the command's ends */
-  int keeper;         /* the socket of a warm sandbox's keeper; -1 without */
-  int is_kept;        /* the end of the keeper is ours */
-  int is_forked;      /* by a fork server: the caller hears when its command is taken */
+/* The command, and its environment. */
+struct run_command {
+  char **words; /* of a block only what its record shows */
+  char *block;  /* both as for init; NULL = those of the caller in this process, or none yet */
+  size_t size;
+};
 
+/* Who the run is for. */
+struct run_caller {
+  const struct launch_call *call; /* in this process; NULL = our own program */
+  const char *stream_mode; /* `own`: the command has ours, or those that come with it; `output`, `all`: frames; NULL = no word about it */
+  mode_t umask;   /* for a command that comes from it */
+  int signals;
+  int parent;     /* pidfd of what started the client, in whose process we are; -1 without */
+  int keeper;     /* the socket of a warm sandbox's keeper; -1 without */
+  int is_kept;    /* the end of the keeper is ours */
+  int is_forked;  /* by a fork server: the caller hears when its command is taken */
+  int has_status; /* or will not get any */
+};
+
+struct run_stdio {
+  int own[3];               /* the command's ends */
+  struct stream_files files;
+  struct streams before;    /* the caller's, as they were */
+};
+
+/* What is on the host, to be removed (runner/host-state.c). */
+struct run_host {
   int records, record;
-  int layer; /* of its copy-on-write zones, locked; -1 without */
-  const char *layer_id; /* its name: that of the run, or of the one that the run goes on with */
-  struct layer_size layer_size;
   int cgroup_parent, cgroup;
   char cgroup_name[RUN_ID_MAX + sizeof CGROUP_PREFIX];
-  int swept;
+  int is_swept;
   pid_t sweeper; /* 0 = there is none */
+};
+
+struct run_layer {
+  int fd; /* of the directory of copy-on-write zones, locked; -1 without */
+  const char *id; /* its name: that of the run, or of the one that the run goes on with */
+  struct layer_size size;
+};
+
+/* The process whose end is that of the sandbox. */
+struct run_engine {
+  int control; /* our end */
+  int errors;  /* what it prints */
+  pid_t stager, pid; /* the same until the stager has named init */
+  int is_gone; /* reaped: its pid may belong to another process */
+};
+
+/* A sandbox of a pool. */
+struct run_warm {
+  const char *directory; /* NULL = an ordinary run */
+  struct looks_ahead looks;
+  uint64_t deferred_ns;  /* when run_do_deferred is due; 0 = nothing is owed */
+  int namespaces[2];     /* user and mount namespace, while it waits */
+  int waiting;           /* the socket of its process that waits for the command */
+};
+
+struct run_stop {
+  int has_begun;
+  uint64_t begun_ns;
+  uint64_t kill_ns; /* 0 = not yet */
+  uint64_t early_signals; /* for the command, from before its start: bit N-1 = signal N */
+  int has_asked; /* init to kill, where nothing ends with it */
+};
+
+struct run_limits {
+  uint64_t deadline_ns; /* a length until the command has started, then a point in time; 0 = none */
+  uint64_t cpu_us;
+  uint64_t memory;      /* of the watchdog, bytes */
+  int has_watchdog;
+  int scratch_count;
+  struct watchdog watchdog;
+  int scratch[MESSAGE_DESCRIPTORS_MAX];
+};
+
+/* Times ending in _ns are CLOCK_MONOTONIC. What every run needs comes first, and what is large last (lib/pages.h). */
+struct run {
+  struct launchfile file;
+  char id[RUN_ID_MAX + 1];
+  struct run_command command;
+  struct run_caller caller;
+  struct run_stdio stdio;
+  struct run_host host;
+  struct run_layer layer;
+  struct run_engine engine;
   struct net_helper net; /* of a restricted network, or for the names that are asked for without one */
   struct observer observer;
-
   int exec_in; /* where other commands are asked for; -1 without */
-  int terminator; /* its channel, until the helper has it; -1 without */
-
-  int control; /* our end */
-  int errors;  /* what the engine prints */
-  pid_t stager, engine; /* the same until the stager has named init */
-  int engine_gone; /* reaped: its pid may belong to another process */
-  int signals;
-  int parent; /* pidfd of what started the client, in whose process we are; -1 without */
-
-  struct streams streams; /* the caller's, as they were */
-  struct stream_files files;
-  mode_t umask;           /* the caller's, for a command that comes from it */
   struct terminal terminal;
   struct line line;
-  struct looks_ahead looks;
-  const char *warm_directory; /* NULL = an ordinary run */
-  int status_sent;               /* the warm client has its status */
-  uint64_t deferred_at;           /* when run_do_deferred is due; 0 = nothing is owed */
-  int namespaces[2];          /* user and mount namespace of a warm sandbox that waits */
-  int waiting;                /* the socket of its process that waits for the command */
-  struct watchdog watchdog;
-  int watching;
-  uint64_t memory_limit; /* of the watchdog, bytes */
-  int scratch_count;
-  uint64_t deadline_ns; /* a length until the command has started, then a point in time; 0 = none */
-  uint64_t cpu_limit_us;
-
-  int stopping;
-  uint64_t stopped_ns; /* CLOCK_MONOTONIC: when it began to */
-  uint64_t early_signals; /* for the command, from before its start: bit N-1 = signal N */
-  int asked_to_kill; /* init, where nothing ends with it */
-  uint64_t kill_at; /* CLOCK_MONOTONIC; 0 = not yet */
+  struct run_warm warm;
+  struct run_stop stop;
   struct outcome outcome;
-  int scratch[MESSAGE_DESCRIPTORS_MAX];
+  struct run_limits limits;
   struct guard guard;
   char init[PATH_MAX];
-  char layer_path[PATH_MAX];
 };
 
 /* ---- the path (runner/launch.c) ---- */

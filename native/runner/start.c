@@ -30,20 +30,20 @@ static void put_words(FILE *out, char **words) {
 static int command_block(struct run *run) {
   char *bytes = NULL;
   size_t size = 0;
-  if (run->warm_directory) return run_sealed(run, "0\0000\0000", sizeof "0\0000\0000", "command"); /* init asks for it */
-  if (run->block) return run_sealed(run, run->block, run->block_size, "command");
+  if (run->warm.directory) return run_sealed(run, "0\0000\0000", sizeof "0\0000\0000", "command"); /* init asks for it */
+  if (run->command.block) return run_sealed(run, run->command.block, run->command.size, "command");
   FILE *out = open_memstream(&bytes, &size);
   if (!out) run_refuse(run, "launch: memory", "");
-  fprintf(out, "%zu%c%zu%c%u%c", count_words(run->caller->command), 0, count_words(run->caller->env), 0, (unsigned)run->umask, 0);
-  put_words(out, run->caller->command);
-  put_words(out, run->caller->env);
+  fprintf(out, "%zu%c%zu%c%u%c", count_words(run->caller.call->command), 0, count_words(run->caller.call->env), 0, (unsigned)run->caller.umask, 0);
+  put_words(out, run->caller.call->command);
+  put_words(out, run->caller.call->env);
   if (fclose(out) != 0) run_refuse(run, "launch: memory", "");
   return run_sealed(run, bytes, size, "command");
 }
 
 /* Into the cgroup by clone3; where it answers ENOSYS the child waits at a gate until it has been moved. */
 static pid_t clone_into_group(struct run *run) {
-  struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)run->cgroup};
+  struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (uint64_t)run->host.cgroup};
   pid_t child = sys_clone3(&args);
   if (child >= 0 || errno != ENOSYS) return child;
   int gate[2];
@@ -57,7 +57,7 @@ static pid_t clone_into_group(struct run *run) {
   }
   char text[16];
   snprintf(text, sizeof text, "%d", child);
-  int moved = child < 0 ? -1 : cgroup_set(run->cgroup, "cgroup.procs", text);
+  int moved = child < 0 ? -1 : cgroup_set(run->host.cgroup, "cgroup.procs", text);
   if (moved == 0) moved = write(gate[1], &byte, 1) == 1 ? 0 : -1;
   close(gate[0]), close(gate[1]);
   if (moved != 0 && child > 0) kill(child, SIGKILL);
@@ -102,8 +102,8 @@ static struct net_helper_start net_helper_of(const struct run *run, char program
 
 /* Held, it would hide from the terminator that the helper has ended. */
 static void drop_terminator(struct run *run) {
-  if (run->terminator >= 0) close(run->terminator);
-  run->terminator = -1;
+  if (run->net.terminator >= 0) close(run->net.terminator);
+  run->net.terminator = -1;
 }
 
 static int start_net_helper(struct run *run, int control) {
@@ -112,7 +112,7 @@ static int start_net_helper(struct run *run, int control) {
   if (!start.program) errno = ENAMETOOLONG, run_refuse(run, "launch: find helpers", "net");
   start.launch_file = run_sealed(run, run->file.bytes, run->file.size, "launch-file");
   start.control = control;
-  start.terminator = run->terminator;
+  start.terminator = run->net.terminator;
   int inside = net_helper_start(&run->net, &start);
   if (inside < 0) run_refuse(run, "launch: net helper", program);
   close(start.launch_file);
@@ -136,12 +136,12 @@ void run_start(struct run *run) {
                         .command = command_block(run),
                         .control = control[1],
                         .errors = errors[1],
-                        .layer = run->layer,
+                        .layer = run->layer.fd,
                         .init = run->init,
-                        .stdio = {run->stdio[0], run->stdio[1], run->stdio[2]},
+                        .stdio = {run->stdio.own[0], run->stdio.own[1], run->stdio.own[2]},
                         .network = -1,
                         .launch = getpid(),
-                        .layer_id = run->layer_id,
+                        .layer_id = run->layer.id,
                         .id = run->id};
   int network = network_is_restricted(&run->file) ? start_net_helper(run, control[1]) : -1;
   stage.network = network;
@@ -151,9 +151,9 @@ void run_start(struct run *run) {
     *fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, 32);
     if (*fds[i] < 0) run_refuse(run, "launch: descriptor", "");
   }
-  run->engine = run->stager = run->cgroup >= 0 ? clone_into_group(run) : fork();
-  if (run->engine < 0) run_refuse(run, "launch: clone", "");
-  if (run->engine == 0) {
+  run->engine.pid = run->engine.stager = run->host.cgroup >= 0 ? clone_into_group(run) : fork();
+  if (run->engine.pid < 0) run_refuse(run, "launch: clone", "");
+  if (run->engine.pid == 0) {
     close(control[0]); /* held, it would hide from us that launch is gone */
     become_stager(run, &stage);
   }
@@ -162,6 +162,6 @@ void run_start(struct run *run) {
   for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
     if (*fds[i] >= 0) close(*fds[i]);
   run_drop_stdio(run);
-  run->control = control[0];
-  run->errors = errors[0];
+  run->engine.control = control[0];
+  run->engine.errors = errors[0];
 }

@@ -23,34 +23,34 @@
 
 /* A relay ends with the last writer of its pipe, unless the file makes it wait. */
 static int is_carrying(const struct run *run, pid_t child) {
-  return stream_files_is_relay(&run->files, child) && !(run->engine_gone && now_ns() > run->stopped_ns + RELAY_MS * MS);
+  return stream_files_is_relay(&run->stdio.files, child) && !(run->engine.is_gone && now_ns() > run->stop.begun_ns + RELAY_MS * MS);
 }
 
 static void kill_child(pid_t child, const void *context) {
   const struct run *run = context;
-  if (child != run->sweeper && child != run->net.pid && child != run->observer.pid && !is_carrying(run, child)) kill(child, SIGKILL);
+  if (child != run->host.sweeper && child != run->net.pid && child != run->observer.pid && !is_carrying(run, child)) kill(child, SIGKILL);
 }
 
 static void send_request(struct run *run, int signal, int everyone) {
   struct request request = {.signal = signal, .everyone = everyone};
-  (void)!send(run->control, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
+  (void)!send(run->engine.control, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* Without a pid namespace nothing ends with init: it is asked to kill first, and is killed itself where it has not ended by then. */
 static int ask_to_kill(struct run *run) {
-  if (launchfile_has_namespaces(&run->file) || !run->outcome.started_ns || run->engine_gone || run->asked_to_kill) return 0;
+  if (launchfile_has_namespaces(&run->file) || !run->outcome.started_ns || run->engine.is_gone || run->stop.has_asked) return 0;
   send_request(run, SIGKILL, 1);
-  return run->asked_to_kill = 1;
+  return run->stop.has_asked = 1;
 }
 
 void run_kill(struct run *run) {
   int asks = ask_to_kill(run);
-  if (run->cgroup >= 0) cgroup_kill(run->cgroup);
-  if (!run->engine_gone && !asks) kill(run->engine, SIGKILL);
+  if (run->host.cgroup >= 0) cgroup_kill(run->host.cgroup);
+  if (!run->engine.is_gone && !asks) kill(run->engine.pid, SIGKILL);
   /* As their subreaper we get what the engine leaves behind: a child of bwrap that has not yet tied itself to its parent, and an init
    * that still waits. PID 1 takes the whole sandbox with it. */
   if (!asks) (void)children_each(kill_child, run);
-  run->kill_at = now_ns() + 100 * MS; /* again, should something have been born meanwhile */
+  run->stop.kill_ns = now_ns() + 100 * MS; /* again, should something have been born meanwhile */
 }
 
 /* The command has ended, or never ran, and we have been told: no stop is a reason for that any more. */
@@ -61,31 +61,31 @@ static void read_pending_reports(struct run *run);
 /* On a busy machine what a report says is older than the moment in which we find that the run must be stopped. */
 static void begin_stop(struct run *run, enum cause cause) {
   read_pending_reports(run);
-  if (run->stopping) return; /* a report was the reason */
-  run->stopped_ns = now_ns();
-  run->stopping = 1;
+  if (run->stop.has_begun) return; /* a report was the reason */
+  run->stop.begun_ns = now_ns();
+  run->stop.has_begun = 1;
   if (!is_decided(run)) run->outcome.cause = cause;
 }
 
 /* A report from before the stop, which came after it. What was made at a protected path counts however the command ended. */
 static int was_overtaken(const struct run *run, const struct report *report) {
-  return run->stopping && report->at_ns < run->stopped_ns && run->outcome.cause != CAUSE_PROTECTED;
+  return run->stop.has_begun && report->at_ns < run->stop.begun_ns && run->outcome.cause != CAUSE_PROTECTED;
 }
 
 void run_stop(struct run *run, enum cause cause, unsigned grace_ms) {
-  if (run->stopping && grace_ms) return; /* the same Ctrl-C may reach us twice, from the terminal and from the runner */
-  if (!run->stopping) begin_stop(run, cause);
+  if (run->stop.has_begun && grace_ms) return; /* the same Ctrl-C may reach us twice, from the terminal and from the runner */
+  if (!run->stop.has_begun) begin_stop(run, cause);
   if (!run->outcome.started_ns || grace_ms == 0) return run_kill(run);
-  run->kill_at = now_ns() + grace_ms * MS;
+  run->stop.kill_ns = now_ns() + grace_ms * MS;
   send_request(run, cause == CAUSE_CANCELLED && run->outcome.cancelled_by ? run->outcome.cancelled_by : SIGTERM, 1);
 }
 
 static void begin_limits(struct run *run) {
-  if (run->deadline_ns) run->deadline_ns += run->outcome.started_ns;
-  if ((!run->watching && !run->cpu_limit_us) || run->engine_gone) return;
-  int ready = watchdog_init(&run->watchdog, run->engine, run->cgroup, (long long)run->memory_limit);
-  for (int i = 0; ready == 0 && i < run->scratch_count; i++) ready = watchdog_add_scratch(&run->watchdog, run->scratch[i]);
-  run->watchdog.is_monitor = run->engine == run->stager && launchfile_has_namespaces(&run->file);
+  if (run->limits.deadline_ns) run->limits.deadline_ns += run->outcome.started_ns;
+  if ((!run->limits.has_watchdog && !run->limits.cpu_us) || run->engine.is_gone) return;
+  int ready = watchdog_init(&run->limits.watchdog, run->engine.pid, run->host.cgroup, (long long)run->limits.memory);
+  for (int i = 0; ready == 0 && i < run->limits.scratch_count; i++) ready = watchdog_add_scratch(&run->limits.watchdog, run->limits.scratch[i]);
+  run->limits.watchdog.is_monitor = run->engine.pid == run->engine.stager && launchfile_has_namespaces(&run->file);
   if (ready == 0) return;
   run_record_failure(run, errno, "launch: watchdog", "");
   run_kill(run);
@@ -94,27 +94,27 @@ static void begin_limits(struct run *run) {
 /* From now on the end of this process is the end of the run. Once it is reaped its pid may be reused by a process that is no child of ours. */
 static void on_init(struct run *run, pid_t init) {
   siginfo_t ended;
-  run->engine = init;
-  run->engine_gone = waitid(P_PID, (id_t)init, &ended, WEXITED | WNOHANG | WNOWAIT) < 0;
+  run->engine.pid = init;
+  run->engine.is_gone = waitid(P_PID, (id_t)init, &ended, WEXITED | WNOHANG | WNOWAIT) < 0;
 }
 
 static void on_staged(struct run *run, const struct report *report, const int *fds, int count) {
-  memcpy(run->scratch, fds, sizeof *fds * (size_t)count);
-  run->scratch_count = count;
+  memcpy(run->limits.scratch, fds, sizeof *fds * (size_t)count);
+  run->limits.scratch_count = count;
   if (report->pid) on_init(run, report->pid);
-  if (!run->warm_directory) run_start_sweeper(run); /* that of a warm run comes with its command */
+  if (!run->warm.directory) run_start_sweeper(run); /* that of a warm run comes with its command */
 }
 
 /* One that comes before the command waits for it: the stager, which is there until then, takes no requests. */
 static void pass_on(struct run *run, int signal) {
-  if (!run->outcome.started_ns) run->early_signals |= 1ull << (signal - 1);
-  else if (!run->stopping) send_request(run, signal, 0);
+  if (!run->outcome.started_ns) run->stop.early_signals |= 1ull << (signal - 1);
+  else if (!run->stop.has_begun) send_request(run, signal, 0);
 }
 
 static void pass_early_signals(struct run *run) {
   for (int signal = 1; signal < _NSIG; signal++)
-    if (run->early_signals >> (signal - 1) & 1) pass_on(run, signal);
-  run->early_signals = 0;
+    if (run->stop.early_signals >> (signal - 1) & 1) pass_on(run, signal);
+  run->stop.early_signals = 0;
 }
 
 void run_on_started(struct run *run, uint64_t at_ns) {
@@ -132,7 +132,7 @@ static void on_started(struct run *run, const struct report *report, int master)
 /* It was told to start, and has not. Where it was stopped, that is the reason. */
 static void on_not_started(struct run *run, const struct report *report) {
   run->outcome.started_ns = 0;
-  if (run->stopping) return;
+  if (run->stop.has_begun) return;
   run_record_failure(run, report->error, report->step[0] ? report->step : "launch: no command was begun", report->path);
 }
 
@@ -168,7 +168,7 @@ static void on_observed(struct run *run, int listener) {
 }
 
 static void on_no_exec(struct run *run, const struct report *report) {
-  if (run->stopping && !was_overtaken(run, report)) return;
+  if (run->stop.has_begun && !was_overtaken(run, report)) return;
   run_forget_failure(run);
   run_record_failure_as(run, CAUSE_EXEC, report->error, report->step, report->path);
 }
@@ -192,7 +192,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
 static int read_report(struct run *run) {
   struct report report;
   int fds[MESSAGE_DESCRIPTORS_MAX], count;
-  ssize_t got = message_receive(run->control, &report, sizeof report, MSG_DONTWAIT, fds, &count);
+  ssize_t got = message_receive(run->engine.control, &report, sizeof report, MSG_DONTWAIT, fds, &count);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 1;
   if (got != sizeof report) return 0;
   report.step[sizeof report.step - 1] = report.path[sizeof report.path - 1] = 0;
@@ -204,15 +204,15 @@ static void read_errors(struct run *run) {
   size_t have = strlen(run->outcome.detail);
   char rest[256];
   ssize_t got = have + 1 < sizeof run->outcome.detail
-                    ? read(run->errors, run->outcome.detail + have, sizeof run->outcome.detail - have - 1)
-                    : read(run->errors, rest, sizeof rest);
+                    ? read(run->engine.errors, run->outcome.detail + have, sizeof run->outcome.detail - have - 1)
+                    : read(run->engine.errors, rest, sizeof rest);
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
-  close(run->errors);
-  run->errors = -1;
+  close(run->engine.errors);
+  run->engine.errors = -1;
 }
 
 void run_cancel(struct run *run, int signal) {
-  if (!run->stopping && !is_decided(run)) run->outcome.cancelled_by = signal;
+  if (!run->stop.has_begun && !is_decided(run)) run->outcome.cancelled_by = signal;
   run_stop(run, CAUSE_CANCELLED, GRACE_CANCEL_MS);
 }
 
@@ -225,32 +225,32 @@ void run_on_signal(struct run *run, int signal) {
 
 static void read_signals(struct run *run) {
   struct signalfd_siginfo info;
-  while (read(run->signals, &info, sizeof info) == sizeof info) run_on_signal(run, (int)info.ssi_signo);
+  while (read(run->caller.signals, &info, sizeof info) == sizeof info) run_on_signal(run, (int)info.ssi_signo);
 }
 
 /* As if it had sent SIGTERM. */
 static void on_parent_end(struct run *run) {
-  close(run->parent);
-  run->parent = -1;
+  close(run->caller.parent);
+  run->caller.parent = -1;
   run_on_signal(run, SIGTERM);
 }
 
 static void read_keeper(struct run *run) {
   char nothing[64];
-  ssize_t got = read(run->keeper, nothing, sizeof nothing);
+  ssize_t got = read(run->caller.keeper, nothing, sizeof nothing);
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
-  run->is_kept = 0;
+  run->caller.is_kept = 0;
   run_stop(run, CAUSE_CANCELLED, 0); /* there is no command yet to end politely */
 }
 
 /* What it has reported last may not have been read yet. */
 static int has_ended(const struct run *run) {
   siginfo_t ended = {0};
-  return run->engine_gone || (waitid(P_PID, (id_t)run->engine, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == run->engine);
+  return run->engine.is_gone || (waitid(P_PID, (id_t)run->engine.pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == run->engine.pid);
 }
 
 static void look_at_memory(struct run *run) {
-  int over = watchdog_sample(&run->watchdog);
+  int over = watchdog_sample(&run->limits.watchdog);
   if (over == WATCHDOG_UNDER || (over < 0 && has_ended(run))) return; /* a tree that is going away */
   int error = errno;
   run_stop(run, over == WATCHDOG_OVER ? CAUSE_MEMORY : CAUSE_LOST, 0);
@@ -259,14 +259,14 @@ static void look_at_memory(struct run *run) {
 
 static void look_at_limits(struct run *run) {
   uint64_t now = now_ns();
-  if (run->kill_at && now >= run->kill_at) run_kill(run);
-  if (run->deferred_at && now >= run->deferred_at) run_do_deferred(run);
-  if (run->stopping || !run->outcome.started_ns || run->outcome.ended_ns) return;
-  if (run->deadline_ns && now >= run->deadline_ns) return run_stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
-  if (run->watching && watchdog_is_due(&run->watchdog)) look_at_memory(run);
-  uint64_t size = layer_size_due(&run->layer_size);
-  if (size && now >= size && layer_size_is_over(&run->layer_size, now, 0)) return run_stop(run, CAUSE_DISK, 0); /* each moment fills the disk */
-  if (run->cpu_limit_us && watchdog_cpu_usec(&run->watchdog) >= (long long)run->cpu_limit_us)
+  if (run->stop.kill_ns && now >= run->stop.kill_ns) run_kill(run);
+  if (run->warm.deferred_ns && now >= run->warm.deferred_ns) run_do_deferred(run);
+  if (run->stop.has_begun || !run->outcome.started_ns || run->outcome.ended_ns) return;
+  if (run->limits.deadline_ns && now >= run->limits.deadline_ns) return run_stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
+  if (run->limits.has_watchdog && watchdog_is_due(&run->limits.watchdog)) look_at_memory(run);
+  uint64_t size = layer_size_due(&run->layer.size);
+  if (size && now >= size && layer_size_is_over(&run->layer.size, now, 0)) return run_stop(run, CAUSE_DISK, 0); /* each moment fills the disk */
+  if (run->limits.cpu_us && watchdog_cpu_usec(&run->limits.watchdog) >= (long long)run->limits.cpu_us)
     run_stop(run, CAUSE_CPU_TIME, GRACE_DEADLINE_MS);
 }
 
@@ -277,37 +277,37 @@ static int milliseconds_until(uint64_t then) {
 
 /* Milliseconds until look_at_limits has something to do; -1 = never. */
 static int patience(const struct run *run) {
-  uint64_t now = now_ns(), next = run->kill_at;
+  uint64_t now = now_ns(), next = run->stop.kill_ns;
   int is_running = run->outcome.started_ns && !run->outcome.ended_ns; /* what only waits for its command has no limits yet */
-  if (!next && is_running) next = run->deadline_ns;
-  if (is_running && (run->watching || run->cpu_limit_us)) {
+  if (!next && is_running) next = run->limits.deadline_ns;
+  if (is_running && (run->limits.has_watchdog || run->limits.cpu_us)) {
     uint64_t tick = now + TICK_MS * MS;
     if (!next || tick < next) next = tick;
   }
-  uint64_t size = is_running ? layer_size_due(&run->layer_size) : 0;
+  uint64_t size = is_running ? layer_size_due(&run->layer.size) : 0;
   if (size && (!next || size < next)) next = size;
   if (is_running && run->guard.next_walk_ns && (!next || run->guard.next_walk_ns < next)) next = run->guard.next_walk_ns;
-  if (run->deferred_at && (!next || run->deferred_at < next)) next = run->deferred_at;
+  if (run->warm.deferred_ns && (!next || run->warm.deferred_ns < next)) next = run->warm.deferred_ns;
   if (!next) return -1;
   return milliseconds_until(next);
 }
 
 static void read_pending_reports(struct run *run) {
-  for (struct pollfd pending = {run->control, POLLIN, 0}; run->control >= 0 && poll(&pending, 1, 0) > 0;)
-    if (!read_report(run)) close(run->control), run->control = -1;
+  for (struct pollfd pending = {run->engine.control, POLLIN, 0}; run->engine.control >= 0 && poll(&pending, 1, 0) > 0;)
+    if (!read_report(run)) close(run->engine.control), run->engine.control = -1;
 }
 
 /* A command that runs finds that nothing can be reached, and its result says so; one that comes to a warm sandbox goes another way. */
 static void on_net_helper_end(struct run *run) {
   run->net.pid = 0;
-  if (!run->warm_directory || run->outcome.started_ns || run->stopping) return;
+  if (!run->warm.directory || run->outcome.started_ns || run->stop.has_begun) return;
   run_record_failure(run, 0, "net helper ended", "");
   run_kill(run);
 }
 
 /* The command's output is not where its caller wants it, so nothing that it reports is worth anything. */
 static void on_carried(struct run *run, int stream, int error) {
-  if (!error || run->stopping) return;
+  if (!error || run->stop.has_begun) return;
   run_record_failure(run, error, "launch: carry stream", stream_name(stream));
   run_kill(run);
 }
@@ -316,19 +316,19 @@ static void on_carried(struct run *run, int stream, int error) {
 static int all_gone(struct run *run) {
   for (;;) {
     int status, error;
-    if (run->engine_gone) net_helper_finish(&run->net);
+    if (run->engine.is_gone) net_helper_finish(&run->net);
     pid_t pid = waitpid(-1, &status, WNOHANG);
     if (pid < 0 && errno == ECHILD) return 1;
     if (pid <= 0) return 0;
     if (pid == run->net.pid) on_net_helper_end(run);
-    int carried = stream_files_on_end(&run->files, pid, status, &error);
+    int carried = stream_files_on_end(&run->stdio.files, pid, status, &error);
     if (carried >= 0) on_carried(run, carried, error);
-    if (pid == run->engine) run->engine_gone = 1; /* for what is read now; a report may name another one */
+    if (pid == run->engine.pid) run->engine.is_gone = 1; /* for what is read now; a report may name another one */
     read_pending_reports(run); /* on a busy machine the whole run is over before we look for the first time */
-    if (pid == run->stager && pid != run->engine) run_narrow_group(run); /* it has named init before it went */
-    if (pid != run->engine) continue;
+    if (pid == run->engine.stager && pid != run->engine.pid) run_narrow_group(run); /* it has named init before it went */
+    if (pid != run->engine.pid) continue;
     if (!launchfile_has_namespaces(&run->file)) run_kill(run); /* what it has left is ours */
-    if (run->outcome.started_ns || run->stopping) continue;
+    if (run->outcome.started_ns || run->stop.has_begun) continue;
     run_record_failure(run, 0, "engine ended before init", WIFSIGNALED(status) ? "by a signal" : "");
     run_kill(run); /* without it the sandbox would never end */
   }
@@ -338,10 +338,10 @@ static int all_gone(struct run *run) {
 static void show_the_rest(struct run *run) {
   uint64_t moment = now_ns() + REST_MS * MS;
   while (terminal_is_pending(&run->terminal)) {
-    uint64_t now = now_ns(), last = run->stopping ? moment : run->deadline_ns;
-    if (last && now >= last && run->stopping) return;
+    uint64_t now = now_ns(), last = run->stop.has_begun ? moment : run->limits.deadline_ns;
+    if (last && now >= last && run->stop.has_begun) return;
     if (last && now >= last) run_stop(run, CAUSE_DEADLINE, 0), run->outcome.cause = CAUSE_DEADLINE, moment = now;
-    struct pollfd watched[2 + TERMINAL_POLLS + LINE_POLLS] = {{run->signals, POLLIN, 0}, {run->parent, POLLIN, 0}};
+    struct pollfd watched[2 + TERMINAL_POLLS + LINE_POLLS] = {{run->caller.signals, POLLIN, 0}, {run->caller.parent, POLLIN, 0}};
     struct pollfd *terminal = &watched[2], *line = terminal + TERMINAL_POLLS;
     terminal_watch(&run->terminal, terminal);
     line_watch(&run->line, line);
@@ -354,7 +354,7 @@ static void show_the_rest(struct run *run) {
 }
 
 /* Once the command has ended the sweep says the rest. */
-static int is_guarding(const struct run *run) { return run->outcome.started_ns && !run->outcome.ended_ns && !run->stopping; }
+static int is_guarding(const struct run *run) { return run->outcome.started_ns && !run->outcome.ended_ns && !run->stop.has_begun; }
 
 static void look_at_guard(struct run *run, int has_events) {
   if ((has_events && guard_on_events(&run->guard)) || guard_on_time(&run->guard)) run_stop(run, CAUSE_PROTECTED, 0);
@@ -363,8 +363,8 @@ static void look_at_guard(struct run *run, int has_events) {
 void run_watch(struct run *run) {
   while (!all_gone(run)) {
     struct pollfd watched[8 + TERMINAL_POLLS + LINE_POLLS] = {
-        {run->signals, POLLIN, 0}, {run->control, POLLIN, 0}, {run->is_kept ? run->keeper : -1, POLLIN, 0}, {run->errors, POLLIN, 0},
-        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}, {run->net.names, POLLIN, 0}, {run->exec_in, POLLIN, 0}, {run->parent, POLLIN, 0}};
+        {run->caller.signals, POLLIN, 0}, {run->engine.control, POLLIN, 0}, {run->caller.is_kept ? run->caller.keeper : -1, POLLIN, 0}, {run->engine.errors, POLLIN, 0},
+        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}, {run->net.names, POLLIN, 0}, {run->exec_in, POLLIN, 0}, {run->caller.parent, POLLIN, 0}};
     struct pollfd *terminal = &watched[8], *line = terminal + TERMINAL_POLLS;
     terminal_watch(&run->terminal, terminal);
     line_watch(&run->line, line);
@@ -372,7 +372,7 @@ void run_watch(struct run *run) {
       run_record_failure(run, errno, "launch: poll", "");
       run_kill(run);
     }
-    if (watched[1].revents && !read_report(run)) close(run->control), run->control = -1;
+    if (watched[1].revents && !read_report(run)) close(run->engine.control), run->engine.control = -1;
     if (watched[0].revents) read_signals(run);
     if (watched[2].revents) read_keeper(run);
     if (watched[3].revents) read_errors(run);
@@ -386,6 +386,6 @@ void run_watch(struct run *run) {
     run_send_status_early(run);
   }
   read_pending_reports(run);
-  if (run->errors >= 0) read_errors(run);
+  if (run->engine.errors >= 0) read_errors(run);
   show_the_rest(run);
 }

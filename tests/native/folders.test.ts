@@ -102,3 +102,11 @@ test('no file calls one that calls it, directly or through others', () => {
   graph.get('lib/clock')?.add('runner/watch')
   expect(cyclesIn(graph), 'a circle is seen').toContain('lib/clock')
 })
+
+test('a run has a field for each part, and no more than 20', () => {
+  const run = files.find(({ file }) => file === 'runner/run.h')?.text ?? ''
+  const [, body = ''] = /^struct run \{\n([\s\S]*?)^\};/m.exec(run) ?? []
+  const fields = body.replace(/\/\*[\s\S]*?\*\//g, '').match(/[,;]/g) ?? []
+  expect(fields.length).toBeGreaterThan(10)
+  expect(fields.length).toBeLessThanOrEqual(20)
+})
