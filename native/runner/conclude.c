@@ -4,24 +4,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-void run_record_failure(struct run *run, int error, const char *step, const char *path) {
-  run_record_failure_as(run, run->outcome.started_ns ? CAUSE_LOST : CAUSE_SETUP, error, step, path);
-}
-
-void run_record_failure_as(struct run *run, enum cause cause, int error, const char *step, const char *path) {
-  if (run->outcome.step[0]) return; /* the first failure explains the others */
-  run->outcome.cause = cause;
-  run->outcome.error = error;
-  copy_text(run->outcome.step, sizeof run->outcome.step, step);
-  copy_text(run->outcome.path, sizeof run->outcome.path, path);
-}
-
-void run_forget_failure(struct run *run) {
-  run->outcome.cause = CAUSE_EXIT;
-  run->outcome.error = 0;
-  run->outcome.step[0] = run->outcome.path[0] = 0;
-}
-
 static _Noreturn void report_to_caller(const struct run *run) {
   size_t size;
   const char *line = status_line(&run->outcome, &size);
@@ -41,11 +23,6 @@ _Noreturn void run_finish(struct run *run) {
   if (run->caller.call) report_to_caller(run);
   if (run->caller.keeper >= 0 ? status_write(run->caller.keeper, &run->outcome) < 0 : !run_has_client(run)) status_print(&run->outcome);
   _exit(ending_of(&run->outcome).exit_status);
-}
-
-_Noreturn void run_refuse(struct run *run, const char *step, const char *path) {
-  run_record_failure(run, errno, step, path);
-  run_finish(run);
 }
 
 static void take_usage_of_children(struct outcome *outcome) {

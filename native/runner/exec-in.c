@@ -30,16 +30,15 @@ static int listen_in(int directory) {
 }
 
 /* The command has been executed: from now on there is something to enter, and the caller hears of it. */
-void run_open_exec_in(struct run *run) {
+int run_open_exec_in(struct run *run) {
   struct entry serve = {.word = {""}};
   int directory = launchfile_find(&run->file, V_SERVE, &serve) ? records_open(serve.word[0]) : -1;
   run->exec_in = directory < 0 ? -1 : listen_in(directory);
-  if (run->exec_in < 0) {
-    run_record_failure(run, errno, "launch: entry", serve.word[0]);
-    run_kill(run);
-  }
+  if (run->exec_in < 0) run_record_failure(run, errno, "launch: entry", serve.word[0]);
   if (directory >= 0) close(directory);
-  if (run->exec_in >= 0) (void)line_accept(&run->line); /* where the caller is gone its socket says so, too */
+  if (run->exec_in < 0) return -1;
+  (void)line_accept(&run->line); /* where the caller is gone its socket says so, too */
+  return 0;
 }
 
 struct asked {

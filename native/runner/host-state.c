@@ -79,32 +79,29 @@ void run_make_group(struct run *run) {
   if (set_group_limits(run, V_SET, &file) < 0) run_refuse(run, "launch: set limit", file);
 }
 
-void run_narrow_group(struct run *run) {
+int run_narrow_group(struct run *run) {
   const char *file = "";
-  if (run->host.cgroup < 0 || set_group_limits(run, V_NARROW, &file) == 0) return;
-  run_record_failure(run, errno, "launch: set limit", file);
-  run_kill(run);
+  if (run->host.cgroup < 0 || set_group_limits(run, V_NARROW, &file) == 0) return 0;
+  return run_record_failure(run, errno, "launch: set limit", file), -1;
 }
 
 /* A stager that is gone has said why. */
 static int tell_covers(struct run *run) { return covers_send(run->engine.control, &run->guard) == 0 || errno == EPIPE || errno == ECONNRESET; }
 
-void run_guard(struct run *run) {
-  if (!covers_are_sent(&run->file)) return;
+int run_guard(struct run *run) {
+  if (!covers_are_sent(&run->file)) return 0;
   int is_ready = guard_prepare(&run->guard, &run->file) == 0;
   if (is_ready && !run->warm.directory) guard_watch(&run->guard, now_ns());
-  if (is_ready && tell_covers(run)) return;
-  run_record_failure(run, errno, is_ready ? "launch: send covers" : "launch: protect", run->guard.failed);
-  run_kill(run);
+  if (is_ready && tell_covers(run)) return 0;
+  return run_record_failure(run, errno, is_ready ? "launch: send covers" : "launch: protect", run->guard.failed), -1;
 }
 
-void run_start_sweeper(struct run *run) {
-  if (run->engine.is_gone || run->host.sweeper) return;
+int run_start_sweeper(struct run *run) {
+  if (run->engine.is_gone || run->host.sweeper) return 0;
   run->host.sweeper = sweeper_start(&(struct sweeper){&run->guard, run->id, run->engine.pid, run->host.cgroup, !launchfile_has_namespaces(&run->file)});
-  if (run->host.sweeper >= 0) return;
+  if (run->host.sweeper >= 0) return 0;
   run->host.sweeper = 0;
-  run_record_failure(run, errno, "launch: sweeper", "");
-  run_kill(run);
+  return run_record_failure(run, errno, "launch: sweeper", ""), -1;
 }
 
 void run_sweep(struct run *run) {

@@ -77,6 +77,7 @@ static void find_init(struct run *run) {
 }
 
 void run_begin(struct run *run) {
+  run->finish = run_finish;
   /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
   run->caller.signals = run->caller.parent = run->caller.keeper = -1;
   run->host.records = run->host.record = run->host.cgroup_parent = run->host.cgroup = -1;
@@ -127,7 +128,7 @@ _Noreturn void run_carry_out(struct run *run) {
   run_make_layer(run);
   replace_files(run);
   run_start(run);
-  run_guard(run);
+  if (run_guard(run) < 0) run_kill(run);
   run_watch(run);
   run_conclude(run);
   run_finish(run);

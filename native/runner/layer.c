@@ -65,7 +65,7 @@ static _Noreturn void cancel_copy(struct run *run, pid_t child, int signal) {
   end_copy(child);
   run->outcome.cause = CAUSE_CANCELLED;
   run->outcome.cancelled_by = signal;
-  run_finish(run);
+  run->finish(run);
 }
 
 static _Noreturn void refuse_size(struct run *run, const struct entry *cow) {
@@ -89,7 +89,7 @@ static int wait_for_copy(struct run *run, const struct entry *cow, pid_t child) 
     (void)poll(&signals, 1, milliseconds_until(layer_size_due(&run->layer.size)));
     if (layer_size_is_over(&run->layer.size, now_ns(), 0)) end_copy(child), refuse_size(run, cow);
     while (read(run->caller.signals, &info, sizeof info) == sizeof info)
-      if (is_passed_signal((int)info.ssi_signo)) run_on_signal(run, (int)info.ssi_signo);
+      if (is_passed_signal((int)info.ssi_signo)) note_early_signal(&run->stop, (int)info.ssi_signo);
       else if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGWINCH) cancel_copy(run, child, (int)info.ssi_signo);
   }
 }
@@ -139,11 +139,10 @@ void run_make_layer(struct run *run) {
 
 int run_begin_layer(const struct run *run) { return run->layer.fd < 0 ? 0 : layer_record(run->layer.fd, run->layer.id, &run->file, layer_now()); }
 
-void run_limit_layer(struct run *run) {
+int run_limit_layer(struct run *run) {
   struct entry cow;
-  if (run->layer.fd < 0 || !launchfile_find(&run->file, V_COW, &cow) || begin_size(run, &cow) == 0) return;
-  run_record_failure(run, EINVAL, "launch: limit of layer", cow.word[2]);
-  run_kill(run);
+  if (run->layer.fd < 0 || !launchfile_find(&run->file, V_COW, &cow) || begin_size(run, &cow) == 0) return 0;
+  return run_record_failure(run, EINVAL, "launch: limit of layer", cow.word[2]), -1;
 }
 
 static int is_worth_keeping(const struct run *run, const struct entry *cow) {

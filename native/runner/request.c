@@ -23,13 +23,6 @@ void run_make_streams(struct run *run) {
   if (line_make_streams(&run->line, with_input, run->stdio.own) < 0) run_refuse(run, "launch: pipe", "");
 }
 
-void run_drop_stdio(struct run *run) {
-  for (int i = 0; i < 3; i++) {
-    if (run->stdio.own[i] > 2) close(run->stdio.own[i]);
-    run->stdio.own[i] = i;
-  }
-}
-
 void run_prepare_warm(struct run *run) {
   if (!run->warm.directory) return;
   errno = ESTALE;
@@ -114,20 +107,18 @@ static int make_ready(struct run *run, const char *block, size_t size) {
 }
 
 /* The client hears of it first: before FRAME_TAKEN it may still take another way. */
-static int start_warm(struct run *run) {
-  if (line_accept(&run->line) < 0) return run_stop(run, CAUSE_CANCELLED, 0), -1;
-  run->caller.is_kept = 0; /* the client's connection takes the place of the keeper's */
-  if (signal_start(run) == 0) return run_on_started(run, now_ns()), run_start_sweeper(run), 0;
-  return run_record_failure(run, errno, "launch: start", ""), run_kill(run), -1;
-}
-
-static void run_warm(struct run *run) {
+int run_begin_command(struct run *run) {
   size_t size;
   char *block = line_command(&run->line, &size);
   run->outcome.begun_ns = now_ns();
   run->command.words = words_of(block, size);
-  if (make_ready(run, block, size) == 0) (void)start_warm(run); /* it has noted what failed */
-  else line_refuse(&run->line), run_kill(run);
+  if (make_ready(run, block, size) < 0) return line_refuse(&run->line), -1;
+  if (line_accept(&run->line) < 0) return 0;
+  run->caller.is_kept = 0; /* the client's connection takes the place of the keeper's */
+  return signal_start(run) == 0 ? 1 : (run_record_failure(run, errno, "launch: start", ""), -1);
+}
+
+void run_leave_pool(struct run *run) {
   for (int i = 0; i < 2; i++) close(run->warm.namespaces[i]); /* held, they would outlive the sandbox */
   close(run->warm.waiting);
   run->warm.deferred_ns = now_ns() + DEFERRED_NS;
@@ -142,14 +133,13 @@ void run_do_deferred(struct run *run) {
   notify_keeper(run, WARM_IS_TAKEN);
 }
 
-void run_on_ready(struct run *run, const int *fds, int count) {
-  if (run->stop.has_begun || count != READY_DESCRIPTORS) return;
+int run_on_ready(struct run *run, const int *fds, int count) {
+  if (run->stop.has_begun || count != READY_DESCRIPTORS) return 0;
   memcpy(run->warm.namespaces, fds, sizeof run->warm.namespaces);
   run->warm.waiting = fds[2];
   use_page(words), use_page(&handover);
-  if (line_show(&run->line) == 0) return notify_keeper(run, WARM_IS_READY);
-  run_record_failure(run, errno, "launch: show socket", run->warm.directory);
-  run_kill(run);
+  if (line_show(&run->line) == 0) return notify_keeper(run, WARM_IS_READY), 0;
+  return run_record_failure(run, errno, "launch: show socket", run->warm.directory), -1;
 }
 
 static int look_at_more(struct looks *looks, const struct launchfile *plan) {
@@ -172,24 +162,12 @@ static enum line_event look_until_command(struct run *run) {
   return event;
 }
 
-static enum line_event next_event(struct run *run, const struct pollfd *watched) {
+enum line_event run_relay(struct run *run, const struct pollfd *watched) {
   enum line_event event = line_relay(&run->line, watched);
   return event == LINE_NOTHING ? look_until_command(run) : event;
 }
 
-void run_relay(struct run *run, const struct pollfd *watched) {
-  if (run->caller.call) return;
-  switch (next_event(run, watched)) {
-    case LINE_RUN: return run->stop.has_begun ? line_refuse(&run->line) : run_warm(run);
-    case LINE_SIGNAL: return run_on_signal(run, line_signal(&run->line));
-    case LINE_STOP: return run_cancel(run, line_signal(&run->line));
-    case LINE_GONE: return run->caller.has_status ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
-    case LINE_PLAN: /* only before a command, where run_await_plan takes it */
-    case LINE_NOTHING: return;
-  }
-}
-
-static void send_status(struct run *run) {
+void run_send_status(struct run *run) {
   size_t size;
   const char *line = status_line(&run->outcome, &size);
   run->caller.has_status = 1;
@@ -203,7 +181,7 @@ static void send_status(struct run *run) {
 static void hand_over_the_rest(struct run *run) {
   while (!run->caller.has_status || line_is_busy(&run->line)) {
     struct pollfd watched[LINE_POLLS];
-    if (!run->caller.has_status && line_is_drained(&run->line)) send_status(run);
+    if (!run->caller.has_status && line_is_drained(&run->line)) run_send_status(run);
     if (!line_is_busy(&run->line)) continue;
     line_watch(&run->line, watched);
     if (poll(watched, LINE_POLLS, -1) < 0 && errno != EINTR) return;
@@ -250,14 +228,6 @@ void run_await_command(struct run *run) {
   line_refuse(&run->line);
   run_finish_client(run);
   _exit(EXIT_SETUP);
-}
-
-/* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
-void run_send_status_early(struct run *run) {
-  if (!run_has_client(run) || run->caller.has_status || !run->outcome.ended_ns || !line_is_drained(&run->line) || terminal_is_pending(&run->terminal) || stream_files_are_busy(&run->stdio.files)) return;
-  run_sweep(run); /* before the client's next step, which may be to make what was protected */
-  run_conclude(run);
-  send_status(run);
 }
 
 void run_finish_client(struct run *run) {

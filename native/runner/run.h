@@ -3,10 +3,11 @@
  *   runner/launch.c      the order of all steps
  *   runner/host-state.c  record, cgroup and guard on the host, and their removal
  *   runner/sweeper.c     the process that sweeps when launch is killed
+ *   runner/failure.c what stands in the way, noted by any part
  *   runner/start.c   starting the stager
  *   runner/fork-server.c  a process that starts runs for its owner
  *   runner/request.c  frames to and from the caller: captured output, and the command of a warm run
- *   runner/exec-in.c   other commands for a sandbox that serves
+ *   runner/exec-in.c other commands for a sandbox that serves
  *   runner/watch.c   the poll loop until no process is left
  *   runner/conclude.c  the report, and the exit status
  */
@@ -106,6 +107,8 @@ struct run_stop {
   int has_asked; /* init to kill, where nothing ends with it */
 };
 
+static inline void note_early_signal(struct run_stop *stop, int signal) { stop->early_signals |= 1ull << (signal - 1); }
+
 struct run_limits {
   uint64_t deadline_ns; /* a length until the command has started, then a point in time; 0 = none */
   uint64_t cpu_us;
@@ -120,6 +123,7 @@ struct run_limits {
 struct run {
   struct launchfile file;
   char id[RUN_ID_MAX + 1];
+  __attribute__((noreturn)) void (*finish)(struct run *run); /* runner/conclude.c, for a part that refuses */
   struct run_command command;
   struct run_caller caller;
   struct run_stdio stdio;
@@ -148,7 +152,8 @@ void run_prepare_process(struct run *run);
 /* With the launch file and the command read. */
 _Noreturn void run_carry_out(struct run *run);
 
-/* ---- what is made on the host, and removed again (runner/host-state.c) ---- */
+/* ---- what is made on the host, and removed again (runner/host-state.c) ----
+ * Here and below an `int` is 0, or -1 where a failure was noted that must end the run, unless something else is said. */
 
 void run_open_record(struct run *run);
 /* -1 with errno: it is not written. */
@@ -157,20 +162,20 @@ void run_write_record(struct run *run);
 void run_name_group(struct run *run);
 void run_make_group(struct run *run);
 /* The stager has gone, and with it what only it needed. */
-void run_narrow_group(struct run *run);
+int run_narrow_group(struct run *run);
 /* Makes what keeps the changes of copy-on-write zones (runner/layer.c). That of a warm sandbox begins with its command: -1 with errno. */
 void run_make_layer(struct run *run);
 int run_begin_layer(const struct run *run);
 /* Once the command has started. */
-void run_limit_layer(struct run *run);
+int run_limit_layer(struct run *run);
 /* Nothing of the command is left: changes stay, are reported, and may be applied. */
 void run_settle_layer(struct run *run);
 /* Removes a layer without changes. */
 void run_release_layer(struct run *run);
-/* While the stager works: finds what is to be covered and what to be watched in the writable zones, and tells it. A failure ends the run. */
-void run_guard(struct run *run);
+/* While the stager works: finds what is to be covered and what to be watched in the writable zones, and tells it. */
+int run_guard(struct run *run);
 /* Once there is an engine to end: starts the process that sweeps should we be killed. */
-void run_start_sweeper(struct run *run);
+int run_start_sweeper(struct run *run);
 /* Nothing is left inside but init: sets aside what was made in spite of its protection. */
 void run_sweep(struct run *run);
 void run_release(struct run *run);
@@ -180,6 +185,8 @@ void run_release(struct run *run);
 /* A sealed memfd with these bytes, at offset 0. */
 int run_sealed(struct run *run, const char *bytes, size_t size, const char *what);
 void run_start(struct run *run);
+/* Closes the command's ends of its streams on our side. */
+void run_drop_stdio(struct run *run);
 /* A sandbox without network has asked for a name. */
 void run_serve_names(struct run *run);
 
@@ -192,20 +199,21 @@ void run_make_streams(struct run *run);
 void run_await_plan(struct run *run);
 /* Waits for the command of a cold run. */
 void run_await_command(struct run *run);
-/* Closes the command's ends of its streams on our side. */
-void run_drop_stdio(struct run *run);
 void run_prepare_warm(struct run *run);
-void run_on_ready(struct run *run, const int *fds, int count);
-void run_relay(struct run *run, const struct pollfd *watched);
+int run_on_ready(struct run *run, const int *fds, int count);
+enum line_event run_relay(struct run *run, const struct pollfd *watched);
+/* After LINE_RUN in a warm sandbox. 1 = the command was told to start; 0 = its client has gone, -1 = it will not start. */
+int run_begin_command(struct run *run);
+void run_leave_pool(struct run *run);
 /* What the start of a warm run has left for a quiet moment. */
 void run_do_deferred(struct run *run);
-void run_send_status_early(struct run *run);
+void run_send_status(struct run *run);
 void run_finish_client(struct run *run);
 
 /* ---- other commands (runner/exec-in.c) ---- */
 
 int run_serves(const struct run *run);
-void run_open_exec_in(struct run *run);
+int run_open_exec_in(struct run *run);
 void run_on_exec_in(struct run *run);
 
 /* ---- until nothing is left (runner/watch.c) ---- */
@@ -214,13 +222,9 @@ void run_on_exec_in(struct run *run);
 void run_kill(struct run *run);
 /* Asks everything inside to end, and kills it after `grace_ms`; the first cause is the run's. */
 void run_stop(struct run *run, enum cause cause, unsigned grace_ms);
-void run_cancel(struct run *run, int signal);
-void run_on_signal(struct run *run, int signal);
-/* From here on the command's time counts. */
-void run_on_started(struct run *run, uint64_t at_ns);
 void run_watch(struct run *run);
 
-/* ---- the outcome (runner/conclude.c) ---- */
+/* ---- what stands in the way (runner/failure.c) ---- */
 
 /* Notes what stands in the way; the first failure explains the others. Once the command has started the cause is `lost`, before
  * that `setup`. */
@@ -230,5 +234,8 @@ void run_record_failure_as(struct run *run, enum cause cause, int error, const c
 void run_forget_failure(struct run *run);
 /* Blames errno, and ends. */
 _Noreturn void run_refuse(struct run *run, const char *step, const char *path);
+
+/* ---- the outcome (runner/conclude.c) ---- */
+
 void run_conclude(struct run *run);
 _Noreturn void run_finish(struct run *run);

@@ -126,6 +126,13 @@ void run_serve_names(struct run *run) {
   if (start.program) net_helper_serve_names(&run->net, &start);
 }
 
+void run_drop_stdio(struct run *run) {
+  for (int i = 0; i < 3; i++) {
+    if (run->stdio.own[i] > 2) close(run->stdio.own[i]);
+    run->stdio.own[i] = i;
+  }
+}
+
 void run_start(struct run *run) {
   int control[2], errors[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0) run_refuse(run, "launch: socketpair", "");

@@ -53,6 +53,11 @@ void run_kill(struct run *run) {
   run->stop.kill_ns = now_ns() + 100 * MS; /* again, should something have been born meanwhile */
 }
 
+/* What a part has noted as a failure ends the run. */
+static void must(struct run *run, int done) {
+  if (done < 0) run_kill(run);
+}
+
 /* The command has ended, or never ran, and we have been told: no stop is a reason for that any more. */
 static int is_decided(const struct run *run) { return run->outcome.ended_ns || run->outcome.step[0]; }
 
@@ -102,12 +107,12 @@ static void on_staged(struct run *run, const struct report *report, const int *f
   memcpy(run->limits.scratch, fds, sizeof *fds * (size_t)count);
   run->limits.scratch_count = count;
   if (report->pid) on_init(run, report->pid);
-  if (!run->warm.directory) run_start_sweeper(run); /* that of a warm run comes with its command */
+  if (!run->warm.directory) must(run, run_start_sweeper(run)); /* that of a warm run comes with its command */
 }
 
 /* One that comes before the command waits for it: the stager, which is there until then, takes no requests. */
 static void pass_on(struct run *run, int signal) {
-  if (!run->outcome.started_ns) run->stop.early_signals |= 1ull << (signal - 1);
+  if (!run->outcome.started_ns) note_early_signal(&run->stop, signal);
   else if (!run->stop.has_begun) send_request(run, signal, 0);
 }
 
@@ -117,16 +122,25 @@ static void pass_early_signals(struct run *run) {
   run->stop.early_signals = 0;
 }
 
-void run_on_started(struct run *run, uint64_t at_ns) {
+static void begin_command(struct run *run, uint64_t at_ns) {
   run->outcome.started_ns = at_ns;
   pass_early_signals(run);
   begin_limits(run);
-  run_limit_layer(run);
+  must(run, run_limit_layer(run));
 }
 
 static void on_started(struct run *run, const struct report *report, int master) {
   if (master >= 0) terminal_connect(&run->terminal, master, 0, 1);
-  run_on_started(run, report->at_ns);
+  begin_command(run, report->at_ns);
+}
+
+static void on_command(struct run *run) {
+  if (run->stop.has_begun) return line_refuse(&run->line);
+  int begun = run_begin_command(run);
+  if (begun > 0) begin_command(run, now_ns()), must(run, run_start_sweeper(run));
+  else if (begun < 0) run_kill(run);
+  else run_stop(run, CAUSE_CANCELLED, 0);
+  run_leave_pool(run);
 }
 
 /* It was told to start, and has not. Where it was stopped, that is the reason. */
@@ -179,9 +193,9 @@ static void on_report(struct run *run, const struct report *report, const int *f
     case REPORT_STAGED: on_staged(run, report, fds, count); break;
     case REPORT_STARTED: on_started(run, report, count ? fds[0] : -1); break;
     case REPORT_ENDED: on_ended(run, report); break;
-    case REPORT_READY: run_on_ready(run, fds, count); break;
+    case REPORT_READY: must(run, run_on_ready(run, fds, count)); break;
     case REPORT_OBSERVED: on_observed(run, count ? fds[0] : -1); break;
-    case REPORT_EXECUTED: run_open_exec_in(run); break;
+    case REPORT_EXECUTED: must(run, run_open_exec_in(run)); break;
     case REPORT_NOT_STARTED: on_not_started(run, report); break;
     case REPORT_NO_EXEC: on_no_exec(run, report); break;
     default: run_record_failure_as(run, CAUSE_SETUP, report->error, report->step, report->path); /* of the command's process, before its exec */
@@ -211,28 +225,28 @@ static void read_errors(struct run *run) {
   run->engine.errors = -1;
 }
 
-void run_cancel(struct run *run, int signal) {
+static void cancel(struct run *run, int signal) {
   if (!run->stop.has_begun && !is_decided(run)) run->outcome.cancelled_by = signal;
   run_stop(run, CAUSE_CANCELLED, GRACE_CANCEL_MS);
 }
 
-void run_on_signal(struct run *run, int signal) {
+static void on_signal(struct run *run, int signal) {
   if (signal == SIGCHLD) return;
   if (signal == SIGWINCH) return terminal_resize(&run->terminal);
   if (is_passed_signal(signal)) return pass_on(run, signal);
-  run_cancel(run, signal);
+  cancel(run, signal);
 }
 
 static void read_signals(struct run *run) {
   struct signalfd_siginfo info;
-  while (read(run->caller.signals, &info, sizeof info) == sizeof info) run_on_signal(run, (int)info.ssi_signo);
+  while (read(run->caller.signals, &info, sizeof info) == sizeof info) on_signal(run, (int)info.ssi_signo);
 }
 
 /* As if it had sent SIGTERM. */
 static void on_parent_end(struct run *run) {
   close(run->caller.parent);
   run->caller.parent = -1;
-  run_on_signal(run, SIGTERM);
+  on_signal(run, SIGTERM);
 }
 
 static void read_keeper(struct run *run) {
@@ -241,6 +255,26 @@ static void read_keeper(struct run *run) {
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
   run->caller.is_kept = 0;
   run_stop(run, CAUSE_CANCELLED, 0); /* there is no command yet to end politely */
+}
+
+static void relay_line(struct run *run, const struct pollfd *watched) {
+  if (run->caller.call) return;
+  switch (run_relay(run, watched)) {
+    case LINE_RUN: return on_command(run);
+    case LINE_SIGNAL: return on_signal(run, line_signal(&run->line));
+    case LINE_STOP: return cancel(run, line_signal(&run->line));
+    case LINE_GONE: return run->caller.has_status ? (void)0 : run_stop(run, CAUSE_CANCELLED, 0);
+    case LINE_PLAN: /* only before a command, where run_await_plan takes it */
+    case LINE_NOTHING: return;
+  }
+}
+
+/* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
+static void send_status_early(struct run *run) {
+  if (!run_has_client(run) || run->caller.has_status || !run->outcome.ended_ns || !line_is_drained(&run->line) || terminal_is_pending(&run->terminal) || stream_files_are_busy(&run->stdio.files)) return;
+  run_sweep(run); /* before the client's next step, which may be to make what was protected */
+  run_conclude(run);
+  run_send_status(run);
 }
 
 /* What it has reported last may not have been read yet. */
@@ -325,7 +359,7 @@ static int all_gone(struct run *run) {
     if (carried >= 0) on_carried(run, carried, error);
     if (pid == run->engine.pid) run->engine.is_gone = 1; /* for what is read now; a report may name another one */
     read_pending_reports(run); /* on a busy machine the whole run is over before we look for the first time */
-    if (pid == run->engine.stager && pid != run->engine.pid) run_narrow_group(run); /* it has named init before it went */
+    if (pid == run->engine.stager && pid != run->engine.pid) must(run, run_narrow_group(run)); /* it has named init before it went */
     if (pid != run->engine.pid) continue;
     if (!launchfile_has_namespaces(&run->file)) run_kill(run); /* what it has left is ours */
     if (run->outcome.started_ns || run->stop.has_begun) continue;
@@ -349,7 +383,7 @@ static void show_the_rest(struct run *run) {
     if (watched[0].revents) read_signals(run);
     if (watched[1].revents) on_parent_end(run);
     terminal_relay(&run->terminal, terminal);
-    run_relay(run, line);
+    relay_line(run, line);
   }
 }
 
@@ -380,10 +414,10 @@ void run_watch(struct run *run) {
     if (watched[6].revents) run_on_exec_in(run);
     if (watched[7].revents) on_parent_end(run);
     terminal_relay(&run->terminal, terminal);
-    run_relay(run, line);
+    relay_line(run, line);
     look_at_limits(run);
     if (is_guarding(run)) look_at_guard(run, watched[4].revents != 0);
-    run_send_status_early(run);
+    send_status_early(run);
   }
   read_pending_reports(run);
   if (run->engine.errors >= 0) read_errors(run);
