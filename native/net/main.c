@@ -18,7 +18,7 @@
 #include "lib/syscalls.h"
 #include "net/walls.h"
 #include "net/hosts.h"
-#include "net/loop.h"
+#include "lib/loop.h"
 #include "net/name-server.h"
 #include "net/own-address.h"
 #include "net/proxy.h"
@@ -96,9 +96,21 @@ static void on_launch(struct source *source, uint32_t events) {
 
 static int sooner(int a, int b) { return a < 0 || (b >= 0 && b < a) ? b : a; }
 
-static int patience(void) {
-  return sooner(sooner(relay_patience(), resolver_patience()), sooner(name_server_patience(), proxy_patience()));
+static uint64_t due(void *of) {
+  int ms = sooner(sooner(relay_patience(), resolver_patience()), sooner(name_server_patience(), proxy_patience()));
+  (void)of;
+  return ms < 0 ? 0 : now_ns() + (uint64_t)ms * 1000000;
 }
+
+static void check_time(void *of) {
+  (void)of;
+  relay_check_time();
+  resolver_check_time();
+  name_server_check_time();
+  proxy_check_time();
+}
+
+static const struct part PARTS[] = {{due, check_time}, {NULL, NULL}};
 
 int main(int argc, char **argv) {
   fail_through(NET_CONTROL);
@@ -116,13 +128,8 @@ int main(int argc, char **argv) {
   take_sockets();
   if (publish_begin() < 0) fail("net: watch socket", "");
   tell_ready();
-  while (!is_over) {
-    if (loop_turn(patience()) < 0) return 125;
-    relay_check_time();
-    resolver_check_time();
-    name_server_check_time();
-    proxy_check_time();
-  }
+  while (!is_over)
+    if (loop_turn(PARTS, NULL) < 0) return 125;
   refused_drain();
   return rows_send(NET_REPORT) < 0 ? 125 : 0;
 }

@@ -2,7 +2,7 @@
 
 #include "lib/report-failure.h"
 #include "net/http-head.h"
-#include "net/loop.h"
+#include "lib/loop.h"
 #include "net/relay.h"
 #include "net/socks-message.h"
 #include "net/verdicts.h"

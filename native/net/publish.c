@@ -2,7 +2,7 @@
 
 #include "lib/report-failure.h"
 #include "net/address.h"
-#include "net/loop.h"
+#include "lib/loop.h"
 #include "net/relay.h"
 #include "net/rows.h"
 #include "net/stock.h"

@@ -1,7 +1,7 @@
 #include "net/refused.h"
 
 #include "net/hosts.h"
-#include "net/loop.h"
+#include "lib/loop.h"
 #include "net/verdicts.h"
 
 #include <linux/netfilter/nfnetlink.h>

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "net/hosts.h"
-#include "net/loop.h"
+#include "lib/loop.h"
 
 /* Asks, unless that is under way or the answer is fresh, and tells the waiter; at once where it can. -1 = too many are being asked for. */
 int resolver_ask(struct host *host, struct waiter *waiter);

@@ -1,7 +1,7 @@
 #include "net/terminator.h"
 
 #include "lib/fd-message.h"
-#include "net/loop.h"
+#include "lib/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>

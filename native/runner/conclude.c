@@ -21,7 +21,7 @@ _Noreturn void run_finish(struct run *run) {
   line_close(&run->line); /* a socket without a sandbox must not be found */
   run_release(run);
   if (run->caller.call) report_to_caller(run);
-  if (run->caller.keeper >= 0 ? status_write(run->caller.keeper, &run->outcome) < 0 : !run_has_client(run)) status_print(&run->outcome);
+  if (run->caller.keeper.fd >= 0 ? status_write(run->caller.keeper.fd, &run->outcome) < 0 : !run_has_client(run)) status_print(&run->outcome);
   _exit(ending_of(&run->outcome).exit_status);
 }
 

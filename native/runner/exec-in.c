@@ -33,10 +33,10 @@ static int listen_in(int directory) {
 int run_open_exec_in(struct run *run) {
   struct entry serve = {.word = {""}};
   int directory = launchfile_find(&run->file, V_SERVE, &serve) ? records_open(serve.word[0]) : -1;
-  run->exec_in = directory < 0 ? -1 : listen_in(directory);
-  if (run->exec_in < 0) run_record_failure(run, errno, "launch: entry", serve.word[0]);
+  run->exec_in.fd = directory < 0 ? -1 : listen_in(directory);
+  if (run->exec_in.fd < 0) run_record_failure(run, errno, "launch: entry", serve.word[0]);
   if (directory >= 0) close(directory);
-  if (run->exec_in < 0) return -1;
+  if (run->exec_in.fd < 0) return -1;
   (void)line_accept(&run->line); /* where the caller is gone its socket says so, too */
   return 0;
 }
@@ -133,7 +133,7 @@ static int merge(const struct run *run, const struct block *asked) {
 static void hand_on(const struct run *run, struct asked *asked) {
   size_t size;
   struct block block;
-  struct pollfd init = {run->engine.control, POLLOUT, 0};
+  struct pollfd init = {run->engine.control.fd, POLLOUT, 0};
   struct request request = {.exec_in = asked->request.exec_in == EXEC_IN_TERMINAL ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN};
   for (int i = 0; i < 3; i++)
     if (stream_check(asked->fds[i]) < 0) return;
@@ -143,14 +143,14 @@ static void hand_on(const struct run *run, struct asked *asked) {
   if (merged < 0) return;
   close(asked->fds[3]);
   asked->fds[3] = merged;
-  if (poll(&init, 1, 0) == 1 && (init.revents & POLLOUT)) (void)message_send(run->engine.control, &request, sizeof request, asked->fds, asked->count);
+  if (poll(&init, 1, 0) == 1 && (init.revents & POLLOUT)) (void)message_send(run->engine.control.fd, &request, sizeof request, asked->fds, asked->count);
 }
 
 void run_on_exec_in(struct run *run) {
   static struct asked asked;
   asked = (struct asked){.count = 0};
-  ssize_t got = receive(run->exec_in, &asked);
+  ssize_t got = receive(run->exec_in.fd, &asked);
   int is_whole = got == sizeof asked.request && asked.count == EXEC_IN_DESCRIPTORS;
-  if (is_whole && asked.is_own && !run->stop.has_begun && run->engine.control >= 0) hand_on(run, &asked);
+  if (is_whole && asked.is_own && !run->stop.has_begun && run->engine.control.fd >= 0) hand_on(run, &asked);
   for (int i = 0; i < asked.count; i++) close(asked.fds[i]);
 }

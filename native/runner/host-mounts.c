@@ -50,8 +50,8 @@ static int concerns_us(const struct mounts *mounts, const char *line) {
 /* All lines that concern us, each ended by NUL; NULL with errno. */
 static char *read_ours(const struct mounts *mounts, size_t *size) {
   size_t total;
-  if (lseek(mounts->list, 0, SEEK_SET) < 0) return NULL;
-  char *all = read_all(mounts->list, LIST_MAX, &total), *end = all + total, *to = all;
+  if (lseek(mounts->list.fd, 0, SEEK_SET) < 0) return NULL;
+  char *all = read_all(mounts->list.fd, LIST_MAX, &total), *end = all + total, *to = all;
   if (!all) return NULL;
   for (char *line = all, *newline; line < end && (newline = memchr(line, '\n', (size_t)(end - line))); line = newline + 1) {
     size_t length = (size_t)(newline - line) + 1;
@@ -95,6 +95,6 @@ int mounts_have_changed(const struct mounts *mounts) {
 }
 
 int mounts_are_stale(const struct mounts *mounts) {
-  struct pollfd change = {mounts->list, POLLPRI, 0};
+  struct pollfd change = {mounts->list.fd, POLLPRI, 0};
   return poll(&change, 1, 0) != 0 && mounts_have_changed(mounts); /* POLLERR | POLLPRI */
 }

@@ -2,16 +2,17 @@
 #pragma once
 
 #include "lib/launch-file.h"
+#include "lib/loop.h"
 
 struct mounts {
-  int list; /* mountinfo of this process, which also tells by poll that something has changed; -1 = not watched */
+  struct source list; /* mountinfo of this process, which also tells by poll that something has changed; closed = not watched */
   const struct launchfile *file;
   const char *init;
   char *seen; /* the lines that concern us */
   size_t seen_size;
 };
 
-#define MOUNTS_NONE {.list = -1}
+#define MOUNTS_NONE {.list = SOURCE_NONE}
 
 /* Notes what there is now. `file` and `init`, the path of the program that every sandbox shows, must outlive the watch.
  * 0, or -1 with errno. */

@@ -86,7 +86,7 @@ int run_narrow_group(struct run *run) {
 }
 
 /* A stager that is gone has said why. */
-static int tell_covers(struct run *run) { return covers_send(run->engine.control, &run->guard) == 0 || errno == EPIPE || errno == ECONNRESET; }
+static int tell_covers(struct run *run) { return covers_send(run->engine.control.fd, &run->guard) == 0 || errno == EPIPE || errno == ECONNRESET; }
 
 int run_guard(struct run *run) {
   if (!covers_are_sent(&run->file)) return 0;

@@ -1,6 +1,6 @@
 /*
  * Theory of operation. Launch stays on the host: it makes what must be removed again (the record of the run,
- * the cgroup), clones the stager (sandbox/root-fs.h) into the cgroup, finds what must be protected (lib/guard.h) while that works, and waits in one poll loop for whatever comes first: reports of
+ * the cgroup), clones the stager (sandbox/root-fs.h) into the cgroup, finds what must be protected (lib/guard.h) while that works, and waits in one loop (lib/loop.h) for whatever comes first: reports of
  * the stager or init, a signal, the end of the caller, the deadline, the memory watchdog. Every reason to stop goes the same
  * way: SIGTERM for everything inside, a short grace, then SIGKILL for the cgroup and the engine. Launch is a subreaper and
  * the run is over when waitpid knows no child any more, so nothing can be left. If launch itself is killed, the engine dies
@@ -31,8 +31,8 @@ static void take_signals(struct run *run) {
   for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) sigaddset(&set, watched[i]);
   add_passed_signals(&set);
   if (sigprocmask(SIG_SETMASK, &set, NULL) < 0) run_refuse(run, "launch: sigprocmask", "");
-  run->caller.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (run->caller.signals < 0) run_refuse(run, "launch: signalfd", "");
+  run->caller.signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (run->caller.signals.fd < 0) run_refuse(run, "launch: signalfd", "");
 }
 
 /* A file that leaves out a wall is damaged: what is meant to be off says so. */
@@ -79,9 +79,9 @@ static void find_init(struct run *run) {
 void run_begin(struct run *run) {
   run->finish = run_finish;
   /* Field by field: the whole is large, mostly zero, and stays untouched where nothing needs it. */
-  run->caller.signals = run->caller.parent = run->caller.keeper = -1;
+  run->caller.signals.fd = run->caller.parent.fd = run->caller.keeper.fd = run->host.guard.fd = -1;
   run->host.records = run->host.record = run->host.cgroup_parent = run->host.cgroup = -1;
-  run->layer.fd = run->engine.control = run->engine.errors = run->exec_in = -1;
+  run->layer.fd = run->engine.control.fd = run->engine.errors.fd = run->exec_in.fd = -1;
   terminal_none(&run->terminal);
   streams_note(&run->stdio.before);
   run->line = (struct line)LINE_NONE;
@@ -140,7 +140,7 @@ static _Alignas(PAGE_OF_ITS_OWN) struct run run; /* too big for the stack of a c
 static void clean_descriptors(struct run *run, int parent) {
   unsigned first = STDERR_FILENO + 1;
   if (parent > (int)first && dup3(parent, (int)first, O_CLOEXEC) < 0) run_refuse(run, "launch: descriptor", "");
-  run->caller.parent = parent < 0 ? -1 : (int)first;
+  run->caller.parent.fd = parent < 0 ? -1 : (int)first;
   if (sys_close_range(parent < 0 ? first : first + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
 }
 

@@ -6,7 +6,6 @@
 #include "runner/host-mounts.h"
 #include "runner/run.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -73,22 +72,24 @@ static _Noreturn void refuse_size(struct run *run, const struct entry *cow) {
   run_refuse(run, "launch: copy zones", cow->word[0]);
 }
 
-static int milliseconds_until(uint64_t due_ns) {
-  uint64_t now = now_ns();
-  return !due_ns ? -1 : due_ns <= now ? 0 : (int)((due_ns - now) / 1000000 + 1);
+static uint64_t watch_copy(void *of) {
+  struct run *run = of;
+  (void)loop_watch(&run->caller.signals, EPOLLIN);
+  return layer_size_due(&run->layer.size);
 }
+
+static const struct part COPY[] = {{watch_copy, NULL}, {NULL, NULL}};
 
 /* The wait status of the child. Nothing else runs yet. */
 static int wait_for_copy(struct run *run, const struct entry *cow, pid_t child) {
-  struct pollfd signals = {.fd = run->caller.signals, .events = POLLIN};
   struct signalfd_siginfo info;
   for (int status;;) {
     pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended < 0) run_refuse(run, "launch: wait", "copy zones");
     if (ended > 0) return status;
-    (void)poll(&signals, 1, milliseconds_until(layer_size_due(&run->layer.size)));
+    (void)loop_turn(COPY, run);
     if (layer_size_is_over(&run->layer.size, now_ns(), 0)) end_copy(child), refuse_size(run, cow);
-    while (read(run->caller.signals, &info, sizeof info) == sizeof info)
+    while (read(run->caller.signals.fd, &info, sizeof info) == sizeof info)
       if (is_passed_signal((int)info.ssi_signo)) note_early_signal(&run->stop, (int)info.ssi_signo);
       else if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGWINCH) cancel_copy(run, child, (int)info.ssi_signo);
   }

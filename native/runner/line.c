@@ -7,6 +7,7 @@
 #include "lib/syscalls.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,6 @@
 #include <sys/un.h>
 
 #define STREAM_MODE_MAX 8 /* bytes of a word about the streams, with its NUL */
-
-static void drop(int *fd) {
-  if (*fd >= 0) close(*fd);
-  *fd = -1;
-}
 
 /* ---- the socket ---- */
 
@@ -40,12 +36,12 @@ int line_prepare(struct line *line, const char *directory, const char *id, const
   copy_text(line->name, sizeof line->name, id);
   line->own = file;
   line->directory = high(records_open(directory));
-  line->mounts.list = high(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
-  line->listener = high(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (line->directory < 0 || line->mounts.list < 0 || line->listener < 0 || inherited_read(&line->inherited) < 0) return -1;
+  line->mounts.list.fd = high(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
+  line->listener.fd = high(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (line->directory < 0 || line->mounts.list.fd < 0 || line->listener.fd < 0 || inherited_read(&line->inherited) < 0) return -1;
   if (mounts_watch(&line->mounts, file, init) < 0) return -1;
   struct sockaddr_un hidden = address_of(line, '.');
-  return bind(line->listener, (struct sockaddr *)&hidden, sizeof hidden);
+  return bind(line->listener.fd, (struct sockaddr *)&hidden, sizeof hidden);
 }
 
 static int rename_socket(const struct line *line, char from, char to) {
@@ -64,20 +60,20 @@ static void remove_socket(const struct line *line) {
 }
 
 int line_show(struct line *line) {
-  if (listen(line->listener, 1) < 0) return -1;
+  if (listen(line->listener.fd, 1) < 0) return -1;
   line->shown = 1;
   return rename_socket(line, '.', 'r');
 }
 
 static void let_in(struct line *line) {
-  int client = accept4(line->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  int client = accept4(line->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (client < 0) return;
   if (!peer_is_same_user(client)) {
     close(client);
     return;
   }
-  line->client = client;
-  drop(&line->listener); /* the name stays: by it the keeper tells a claim that came from one that never will */
+  line->client.fd = client;
+  loop_close(&line->listener); /* the name stays: by it the keeper tells a claim that came from one that never will */
 }
 
 /* ---- frames out ---- */
@@ -86,7 +82,7 @@ static void let_in(struct line *line) {
 static void queue(struct line *line, uint32_t kind, const void *bytes, size_t size) {
   struct frame header = {kind, (uint32_t)size};
   char *frame = malloc(sizeof header + size);
-  if (!frame) return drop(&line->client); /* the client learns that it was left alone */
+  if (!frame) return loop_close(&line->client); /* the client learns that it was left alone */
   memcpy(frame, &header, sizeof header);
   if (size) memcpy(frame + sizeof header, bytes, size);
   line->queued = frame;
@@ -97,22 +93,22 @@ static void queue(struct line *line, uint32_t kind, const void *bytes, size_t si
 static int is_free(const struct line *line) { return !line->queued; }
 
 static void flush(struct line *line) {
-  while (line->queued && line->client >= 0) {
-    ssize_t sent = send(line->client, line->queued + line->queued_sent, line->queued_size - line->queued_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+  while (line->queued && line->client.fd >= 0) {
+    ssize_t sent = send(line->client.fd, line->queued + line->queued_sent, line->queued_size - line->queued_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return;
-    if (sent < 0) drop(&line->client);
+    if (sent < 0) loop_close(&line->client);
     else line->queued_sent += (size_t)sent;
-    if (line->queued_sent < line->queued_size && line->client >= 0) continue;
+    if (line->queued_sent < line->queued_size && line->client.fd >= 0) continue;
     free(line->queued);
     line->queued = NULL;
   }
   /* A client that has nothing else to do waits for the end alone, and sleeps through every other frame. */
-  if (line->is_over && !line->queued && line->client >= 0) shutdown(line->client, SHUT_WR);
+  if (line->is_over && !line->queued && line->client.fd >= 0) shutdown(line->client.fd, SHUT_WR);
 }
 
 static void send_frame(struct line *line, uint32_t kind, const void *bytes, size_t size) {
-  if (line->client < 0) return;
+  if (line->client.fd < 0) return;
   queue(line, kind, bytes, size);
   flush(line);
 }
@@ -153,7 +149,7 @@ static int read_frame(struct line *line) {
       char room[CMSG_SPACE(sizeof(int) * FRAME_DESCRIPTORS_MAX)];
     } control;
     struct msghdr message = {.msg_iov = &room, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room};
-    ssize_t got = recvmsg(line->client, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got = recvmsg(line->client.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return 0;
     if (got <= 0) return -1;
@@ -213,11 +209,11 @@ static enum line_event on_run(struct line *line) {
 
 /* Returns 0 when the pipe takes no more for now. */
 static int feed(struct line *line) {
-  while (line->input >= 0 && line->kept_sent < line->kept_size) {
-    ssize_t sent = write(line->input, line->kept + line->kept_sent, line->kept_size - line->kept_sent);
+  while (line->input.fd >= 0 && line->kept_sent < line->kept_size) {
+    ssize_t sent = write(line->input.fd, line->kept + line->kept_sent, line->kept_size - line->kept_sent);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return 0;
-    if (sent < 0) drop(&line->input); /* the command reads no more, as it may */
+    if (sent < 0) loop_close(&line->input); /* the command reads no more, as it may */
     else line->kept_sent += (size_t)sent;
   }
   if (line->kept) line->want_pending = 1;
@@ -228,8 +224,8 @@ static int feed(struct line *line) {
 
 static enum line_event on_input(struct line *line) {
   if (line->kept) return LINE_GONE; /* not asked for */
-  if (line->header.size == 0) drop(&line->input);
-  if (line->input < 0) return LINE_NOTHING;
+  if (line->header.size == 0) loop_close(&line->input);
+  if (line->input.fd < 0) return LINE_NOTHING;
   line->kept = line->body;
   line->kept_size = line->header.size;
   line->kept_sent = 0;
@@ -253,32 +249,30 @@ static enum line_event on_frame(struct line *line) {
   return LINE_GONE;
 }
 
-/* ---- the poll loop ---- */
+/* ---- waits and turns ---- */
 
-void line_watch(const struct line *line, struct pollfd watched[LINE_POLLS]) {
-  int is_idle = line->directory >= 0 && !line->taken;
-  short client = POLLIN | (line->queued ? POLLOUT : 0);
-  watched[0] = (struct pollfd){is_idle ? line->mounts.list : -1, POLLPRI, 0};
+void line_watch(struct line *line) {
+  loop_watch(&line->mounts.list, line->directory >= 0 && !line->taken ? EPOLLPRI : 0);
   /* Before it is shown it does not listen, and would report a hang-up again and again. */
-  watched[1] = (struct pollfd){line->shown ? line->listener : -1, POLLIN, 0};
+  loop_watch(&line->listener, line->shown ? EPOLLIN : 0);
   /* A client that has the status only has to close, and that need not wake us. */
-  watched[2] = (struct pollfd){line->is_over && !line->queued ? -1 : line->client, client, 0};
-  watched[3] = (struct pollfd){line->kept ? line->input : -1, POLLOUT, 0};
+  loop_watch(&line->client, line->queued ? EPOLLIN | EPOLLOUT : line->is_over ? 0 : EPOLLIN);
+  loop_watch(&line->input, line->kept ? EPOLLOUT : 0);
   /* A client that does not read makes the command wait, not us. */
-  for (int i = 0; i < 2; i++) watched[4 + i] = (struct pollfd){is_free(line) ? line->output[i] : -1, POLLIN, 0};
+  for (int i = 0; i < 2; i++) loop_watch(&line->output[i], is_free(line) ? EPOLLIN : 0);
 }
 
 static void relay_output(struct line *line, int which) {
   char bytes[FRAME_DATA_MAX];
-  if (!is_free(line) || line->output[which] < 0) return;
-  ssize_t got = read(line->output[which], bytes, sizeof bytes);
+  if (!is_free(line) || line->output[which].fd < 0) return;
+  ssize_t got = read(line->output[which].fd, bytes, sizeof bytes);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) return drop(&line->output[which]);
+  if (got <= 0) return loop_close(&line->output[which]);
   send_frame(line, which == 0 ? FRAME_OUTPUT : FRAME_ERRORS, bytes, (size_t)got);
 }
 
 /* A client has come, and not yet its command. */
-static int is_awaited(const struct line *line) { return line->directory >= 0 && line->client >= 0 && !line->has_command; }
+static int is_awaited(const struct line *line) { return line->directory >= 0 && line->client.fd >= 0 && !line->has_command; }
 
 int line_is_announced(const struct line *line) { return is_awaited(line) && line->same_inherited; }
 
@@ -292,20 +286,21 @@ enum line_event line_read(struct line *line) {
     got = read_frame(line);
   }
   if (got == 0) return LINE_NOTHING;
-  drop(&line->client);
+  loop_close(&line->client);
   return LINE_GONE;
 }
 
-enum line_event line_relay(struct line *line, const struct pollfd watched[LINE_POLLS]) {
-  if (watched[0].revents && !line->taken && mounts_have_changed(&line->mounts)) return LINE_GONE;
-  if (watched[1].revents) let_in(line);
-  if (watched[3].revents) feed(line);
-  if (watched[2].revents & POLLOUT) flush(line);
+enum line_event line_relay(struct line *line) {
+  uint32_t came = line->listener.got;
+  if (line->mounts.list.got && !line->taken && mounts_have_changed(&line->mounts)) return LINE_GONE;
+  if (came) let_in(line);
+  if (line->input.got) feed(line);
+  if (line->client.got & EPOLLOUT) flush(line);
   if (line->want_pending && !line->is_over && is_free(line)) line->want_pending = 0, send_frame(line, FRAME_WANT, NULL, 0);
   for (int i = 0; i < 2; i++)
-    if (watched[4 + i].revents) relay_output(line, i);
+    if (line->output[i].got) relay_output(line, i);
   /* A client that came with its connection has often sent everything already. */
-  return line->client >= 0 && (watched[1].revents || (watched[2].revents & ~POLLOUT)) ? line_read(line) : LINE_NOTHING;
+  return line->client.fd >= 0 && (came || (line->client.got & ~(uint32_t)EPOLLOUT)) ? line_read(line) : LINE_NOTHING;
 }
 
 /* ---- the run ---- */
@@ -317,14 +312,14 @@ char *line_command(struct line *line, size_t *size) {
   return block;
 }
 
-static int make_pipe(int *ours, int *theirs, int ours_is_read) {
+static int make_pipe(struct source *ours, int *theirs, int ours_is_read) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) < 0) return -1;
-  *ours = ends[!ours_is_read];
+  ours->fd = ends[!ours_is_read];
   *theirs = ends[ours_is_read];
   /* Inside, the command has another uid than the pipe's maker, and must be able to open its end again, as /dev/stdout for instance. */
   if (fchmod(*theirs, ours_is_read ? 0622 : 0644) < 0) return -1;
-  return fcntl(*ours, F_SETFL, O_NONBLOCK); /* of our end alone: each end has its own flags */
+  return fcntl(ours->fd, F_SETFL, O_NONBLOCK); /* of our end alone: each end has its own flags */
 }
 
 static int frame_input(struct line *line, int streams[3]) { return make_pipe(&line->input, &streams[0], 0); }
@@ -347,7 +342,7 @@ int line_streams(struct line *line, int streams[3]) {
 int line_gate(const struct line *line) { return line->given[3]; }
 
 void line_adopt(struct line *line, int client) {
-  line->client = client;
+  line->client.fd = client;
   line->taken = 1;
 }
 
@@ -372,7 +367,7 @@ int line_make_streams(struct line *line, int with_input, int streams[3]) {
 int line_accept(struct line *line) {
   line->taken = 1;
   send_frame(line, FRAME_TAKEN, NULL, 0);
-  return line->client < 0 ? -1 : 0;
+  return line->client.fd < 0 ? -1 : 0;
 }
 
 int line_signal(const struct line *line) {
@@ -382,17 +377,17 @@ int line_signal(const struct line *line) {
 }
 
 int line_is_drained(const struct line *line) {
-  return line->client < 0 || (is_free(line) && line->output[0] < 0 && line->output[1] < 0);
+  return line->client.fd < 0 || (is_free(line) && line->output[0].fd < 0 && line->output[1].fd < 0);
 }
 
 int line_is_busy(const struct line *line) {
-  return line->client >= 0 && (line->queued || line->output[0] >= 0 || line->output[1] >= 0);
+  return line->client.fd >= 0 && (line->queued || line->output[0].fd >= 0 || line->output[1].fd >= 0);
 }
 
 void line_reply(struct line *line, int exit_code, const char *json, size_t size) {
   uint32_t code = (uint32_t)exit_code;
   char *body = malloc(sizeof code + size);
-  if (!body) return drop(&line->client);
+  if (!body) return loop_close(&line->client);
   memcpy(body, &code, sizeof code);
   memcpy(body + sizeof code, json, size);
   send_last_frame(line, FRAME_STATUS, body, sizeof code + size);
@@ -405,9 +400,9 @@ void line_refuse(struct line *line) { send_last_frame(line, FRAME_REFUSED, NULL,
 
 void line_linger(struct line *line) {
   char nothing[4096];
-  struct pollfd client = {line->client, POLLIN, 0};
-  while (line->client >= 0 && poll(&client, 1, LINGER_MS) > 0) {
-    ssize_t got = recv(line->client, nothing, sizeof nothing, MSG_DONTWAIT);
+  struct pollfd client = {line->client.fd, POLLIN, 0};
+  while (line->client.fd >= 0 && poll(&client, 1, LINGER_MS) > 0) {
+    ssize_t got = recv(line->client.fd, nothing, sizeof nothing, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return;
   }
 }
@@ -415,7 +410,8 @@ void line_linger(struct line *line) {
 void line_close(struct line *line) {
   if (line->directory < 0) return;
   remove_socket(line);
-  drop(&line->client);
-  drop(&line->listener);
-  drop(&line->directory);
+  loop_close(&line->client);
+  loop_close(&line->listener);
+  close(line->directory);
+  line->directory = -1;
 }

@@ -13,26 +13,23 @@
 #pragma once
 
 #include "lib/frames.h"
+#include "lib/loop.h"
 #include "runner/host-mounts.h"
 #include "lib/run-record.h"
 #include "lib/inherited.h"
 
-#include <poll.h>
 #include <stddef.h>
 
 /* What launch tells the keeper on its status descriptor, before the line of JSON, which holds no such bytes. */
 #define WARM_IS_READY 1
 #define WARM_IS_TAKEN 2
 
-/* Entries that line_watch fills. */
-#define LINE_POLLS 6
-
 struct line {
   int directory; /* -1 = this is no warm sandbox */
   char name[RUN_ID_MAX + 2];
   struct inherited inherited;
   struct mounts mounts;
-  int listener, client;
+  struct source listener, client;
   int shown; /* the socket listens */
 
   struct frame header; /* of the frame that is being read */
@@ -50,7 +47,7 @@ struct line {
   int is_over; /* the last frame has been sent, or is queued */
 
   /* Framed streams: our ends of the command's pipes. */
-  int input, output[2];
+  struct source input, output[2];
   char *kept; /* stdin that the pipe had no room for yet */
   size_t kept_size, kept_sent;
   int want_pending;
@@ -67,7 +64,7 @@ enum line_event {
   LINE_GONE,   /* no client will use this sandbox, or the one that did is gone */
 };
 
-#define LINE_NONE {.directory = -1, .mounts = MOUNTS_NONE, .listener = -1, .client = -1, .given = {-1, -1, -1, -1}, .input = -1, .output = {-1, -1}}
+#define LINE_NONE {.directory = -1, .mounts = MOUNTS_NONE, .listener = SOURCE_NONE, .client = SOURCE_NONE, .given = {-1, -1, -1, -1}, .input = SOURCE_NONE, .output = {SOURCE_NONE, SOURCE_NONE}}
 
 /* Before the tree is made: the socket, hidden, and the watch on the host's mounts. 0, or -1 with errno. */
 int line_prepare(struct line *line, const char *directory, const char *id, const struct launchfile *file, const char *init);
@@ -83,8 +80,9 @@ const char *line_take_plan(struct line *line, struct launchfile *file, const cha
  * caller's. 0, or -1 with errno. */
 int line_make_streams(struct line *line, int with_input, int streams[3]);
 
-void line_watch(const struct line *line, struct pollfd watched[LINE_POLLS]);
-enum line_event line_relay(struct line *line, const struct pollfd watched[LINE_POLLS]);
+/* Before a wait, and after it. */
+void line_watch(struct line *line);
+enum line_event line_relay(struct line *line);
 
 /* A client of a pool has said that it comes with a command, and it may be served. */
 int line_is_announced(const struct line *line);

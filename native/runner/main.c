@@ -31,7 +31,7 @@ static void clean_descriptors(struct run *run) {
 static void take_caller(struct run *run, int is_warm) {
   if (!is_open(RUN_FD)) return;
   if (!is_warm) return line_adopt(&run->line, RUN_FD);
-  run->caller.keeper = RUN_FD;
+  run->caller.keeper.fd = RUN_FD;
   run->caller.is_kept = 1;
 }
 

@@ -68,9 +68,8 @@ int net_helper_start(struct net_helper *helper, const struct net_helper_start *s
 void net_helper_serve_names(struct net_helper *helper, const struct net_helper_start *start) {
   const struct net_sockets sockets = {.count = 1, .kind = {NET_SOCKET_DNS_UDP}};
   helper->inside = net_helper_start(helper, start);
-  if (helper->inside >= 0) (void)message_send(helper->inside, &sockets, sizeof sockets, &helper->names, 1); /* it ends without */
-  close(helper->names);
-  helper->names = -1;
+  if (helper->inside >= 0) (void)message_send(helper->inside, &sockets, sizeof sockets, &helper->names.fd, 1); /* it ends without */
+  loop_close(&helper->names);
 }
 
 /* ---- the end ---- */
@@ -93,14 +92,11 @@ static void reap(struct net_helper *helper) {
   helper->pid = 0;
 }
 
-static void drop(int *fd) {
-  if (*fd >= 0) close(*fd);
-  *fd = -1;
-}
-
 void net_helper_finish(struct net_helper *helper) {
   int has_network = helper->inside < 0;
-  drop(&helper->names), drop(&helper->inside);
+  loop_close(&helper->names);
+  if (helper->inside >= 0) close(helper->inside);
+  helper->inside = -1;
   if (helper->report < 0) return;
   helper->result = calloc(1, sizeof *helper->result);
   int is_read = shutdown(helper->report, SHUT_WR) == 0 && helper->result && read_report(helper->report, helper->result) == 0;

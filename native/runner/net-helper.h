@@ -3,6 +3,7 @@
 #pragma once
 
 #include "lib/launch-file.h"
+#include "lib/loop.h"
 #include "lib/net-protocol.h"
 
 #include <sys/types.h>
@@ -10,12 +11,12 @@
 struct net_helper {
   pid_t pid;  /* 0 = there is none, or not any more */
   int report; /* our end of its socket: -1 without */
-  int names;  /* of a sandbox without network: where names are asked for, until the first question; -1 without */
+  struct source names; /* of a sandbox without network: where names are asked for, until the first question */
   int inside; /* then: our end of the socket of which its sockets came; -1 without */
   int terminator; /* the channel of a terminator, until the helper has it; -1 without */
   struct net_report *result; /* NULL until the end; never freed */
 };
-#define NET_HELPER_NONE {.pid = 0, .report = -1, .names = -1, .inside = -1, .terminator = -1}
+#define NET_HELPER_NONE {.pid = 0, .report = -1, .names = SOURCE_NONE, .inside = -1, .terminator = -1}
 
 struct net_helper_start {
   const char *program;

@@ -34,7 +34,7 @@ void run_prepare_warm(struct run *run) {
 #define DEFERRED_NS (5 * MS)
 
 static void notify_keeper(const struct run *run, char what) {
-  if (run->caller.keeper >= 0) (void)!write(run->caller.keeper, &what, 1);
+  if (run->caller.keeper.fd >= 0) (void)!write(run->caller.keeper.fd, &what, 1);
 }
 
 static char *next_word(char **at, const char *end) {
@@ -162,8 +162,8 @@ static enum line_event look_until_command(struct run *run) {
   return event;
 }
 
-enum line_event run_relay(struct run *run, const struct pollfd *watched) {
-  enum line_event event = line_relay(&run->line, watched);
+enum line_event run_relay(struct run *run) {
+  enum line_event event = line_relay(&run->line);
   return event == LINE_NOTHING ? look_until_command(run) : event;
 }
 
@@ -177,15 +177,20 @@ void run_send_status(struct run *run) {
   line_reply(&run->line, ending_of(&run->outcome).exit_status, line, size);
 }
 
+uint64_t run_watch_line(void *of) {
+  struct run *run = of;
+  return line_watch(&run->line), 0;
+}
+
+static const struct part LINE_ALONE[] = {{run_watch_line, NULL}, {NULL, NULL}};
+
 /* What a client has not read yet, after everything else is over. */
 static void hand_over_the_rest(struct run *run) {
   while (!run->caller.has_status || line_is_busy(&run->line)) {
-    struct pollfd watched[LINE_POLLS];
     if (!run->caller.has_status && line_is_drained(&run->line)) run_send_status(run);
     if (!line_is_busy(&run->line)) continue;
-    line_watch(&run->line, watched);
-    if (poll(watched, LINE_POLLS, -1) < 0 && errno != EINTR) return;
-    line_relay(&run->line, watched);
+    if (loop_turn(LINE_ALONE, run) < 0) return;
+    line_relay(&run->line);
   }
 }
 
@@ -201,10 +206,8 @@ static void take_given_streams(struct run *run) {
 
 static void await(struct run *run, enum line_event wanted) {
   for (enum line_event event = LINE_NOTHING; event != wanted;) {
-    struct pollfd watched[LINE_POLLS];
-    line_watch(&run->line, watched);
-    if (poll(watched, LINE_POLLS, -1) < 0 && errno != EINTR) run_refuse(run, "launch: poll", "");
-    event = line_relay(&run->line, watched);
+    if (loop_turn(LINE_ALONE, run) < 0) run_refuse(run, "launch: poll", "");
+    event = line_relay(&run->line);
     if (event == LINE_GONE) _exit(EXIT_SETUP);
   }
 }

@@ -8,7 +8,7 @@
  *   runner/fork-server.c  a process that starts runs for its owner
  *   runner/request.c  frames to and from the caller: captured output, and the command of a warm run
  *   runner/exec-in.c other commands for a sandbox that serves
- *   runner/watch.c   the poll loop until no process is left
+ *   runner/watch.c   the loop until no process is left
  *   runner/conclude.c  the report, and the exit status
  */
 #pragma once
@@ -53,9 +53,9 @@ struct run_caller {
   const struct launch_call *call; /* in this process; NULL = our own program */
   const char *stream_mode; /* `own`: the command has ours, or those that come with it; `output`, `all`: frames; NULL = no word about it */
   mode_t umask;   /* for a command that comes from it */
-  int signals;
-  int parent;     /* pidfd of what started the client, in whose process we are; -1 without */
-  int keeper;     /* the socket of a warm sandbox's keeper; -1 without */
+  struct source signals;
+  struct source parent; /* pidfd of what started the client, in whose process we are */
+  struct source keeper; /* the socket of a warm sandbox's keeper */
   int is_kept;    /* the end of the keeper is ours */
   int is_forked;  /* by a fork server: the caller hears when its command is taken */
   int has_status; /* or will not get any */
@@ -74,6 +74,7 @@ struct run_host {
   char cgroup_name[RUN_ID_MAX + sizeof CGROUP_PREFIX];
   int is_swept;
   pid_t sweeper; /* 0 = there is none */
+  struct source guard; /* its events, while the command runs */
 };
 
 struct run_layer {
@@ -84,8 +85,8 @@ struct run_layer {
 
 /* The process whose end is that of the sandbox. */
 struct run_engine {
-  int control; /* our end */
-  int errors;  /* what it prints */
+  struct source control; /* our end */
+  struct source errors;  /* what it prints */
   pid_t stager, pid; /* the same until the stager has named init */
   int is_gone; /* reaped: its pid may belong to another process */
 };
@@ -103,6 +104,7 @@ struct run_stop {
   int has_begun;
   uint64_t begun_ns;
   uint64_t kill_ns; /* 0 = not yet */
+  uint64_t rest_ns; /* what was printed last is shown until then */
   uint64_t early_signals; /* for the command, from before its start: bit N-1 = signal N */
   int has_asked; /* init to kill, where nothing ends with it */
 };
@@ -132,7 +134,7 @@ struct run {
   struct run_engine engine;
   struct net_helper net; /* of a restricted network, or for the names that are asked for without one */
   struct observer observer;
-  int exec_in; /* where other commands are asked for; -1 without */
+  struct source exec_in; /* where other commands are asked for */
   struct terminal terminal;
   struct line line;
   struct run_warm warm;
@@ -201,7 +203,9 @@ void run_await_plan(struct run *run);
 void run_await_command(struct run *run);
 void run_prepare_warm(struct run *run);
 int run_on_ready(struct run *run, const int *fds, int count);
-enum line_event run_relay(struct run *run, const struct pollfd *watched);
+/* Of a loop that watches the line: before a wait, and after it. */
+uint64_t run_watch_line(void *run);
+enum line_event run_relay(struct run *run);
 /* After LINE_RUN in a warm sandbox. 1 = the command was told to start; 0 = its client has gone, -1 = it will not start. */
 int run_begin_command(struct run *run);
 void run_leave_pool(struct run *run);

@@ -169,6 +169,6 @@ void run_start(struct run *run) {
   for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
     if (*fds[i] >= 0) close(*fds[i]);
   run_drop_stdio(run);
-  run->engine.control = control[0];
-  run->engine.errors = errors[0];
+  run->engine.control.fd = control[0];
+  run->engine.errors.fd = errors[0];
 }

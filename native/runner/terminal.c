@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -52,19 +53,19 @@ static int drain(struct channel *channel, int to, size_t most) {
 static void empty(struct channel *channel) { channel->at = channel->end = 0; }
 
 void terminal_none(struct terminal *terminal) {
-  terminal->master = terminal->input = terminal->output = terminal->raw = -1;
+  terminal->master = terminal->input = terminal->output = (struct source)SOURCE_NONE;
+  terminal->raw = -1;
   terminal->is_within_line = 0;
   terminal->typed = terminal->shown = (struct channel){0, 0, NULL};
 }
 
 void terminal_resize(const struct terminal *terminal) {
   struct winsize size;
-  if (terminal->master >= 0 && ioctl(terminal->output, TIOCGWINSZ, &size) == 0) ioctl(terminal->master, TIOCSWINSZ, &size);
+  if (terminal->master.fd >= 0 && ioctl(terminal->output.fd, TIOCGWINSZ, &size) == 0) ioctl(terminal->master.fd, TIOCSWINSZ, &size);
 }
 
 static void hang_up(struct terminal *terminal) {
-  if (terminal->master >= 0) close(terminal->master);
-  terminal->master = -1;
+  loop_close(&terminal->master);
   empty(&terminal->typed);
 }
 
@@ -72,9 +73,9 @@ void terminal_connect(struct terminal *terminal, int master, int input, int outp
   static char typed[TERMINAL_BUFFER], shown[TERMINAL_BUFFER];
   terminal->typed.bytes = typed;
   terminal->shown.bytes = shown;
-  terminal->master = master;
-  terminal->input = input;
-  terminal->output = output;
+  terminal->master.fd = master;
+  terminal->input.fd = input;
+  terminal->output.fd = output;
   /* A master that blocks is worth no run: without it the command sees a hangup. */
   if (make_timer(&terminal->timer) < 0 || fcntl(master, F_SETFL, O_RDWR | O_NONBLOCK) < 0) return hang_up(terminal);
   terminal_resize(terminal);
@@ -84,14 +85,11 @@ void terminal_connect(struct terminal *terminal, int master, int input, int outp
   if (tcsetattr(input, TCSANOW, &raw) == 0) terminal->raw = input;
 }
 
-/* poll reports a hangup of descriptors that it is asked nothing of, too. */
-static struct pollfd watch(int fd, int events) { return (struct pollfd){events ? fd : -1, (short)events, 0}; }
-
-void terminal_watch(const struct terminal *terminal, struct pollfd *watched) {
-  int is_typed = left_in(&terminal->typed) > 0, is_shown = left_in(&terminal->shown) > 0, is_there = terminal->master >= 0;
-  watched[0] = watch(terminal->master, (is_shown ? 0 : POLLIN) | (is_typed ? POLLOUT : 0));
-  watched[1] = watch(terminal->input, is_there && !is_typed ? POLLIN : 0);
-  watched[2] = watch(terminal->output, is_shown ? POLLOUT : 0);
+void terminal_watch(struct terminal *terminal) {
+  int is_typed = left_in(&terminal->typed) > 0, is_shown = left_in(&terminal->shown) > 0, is_there = terminal->master.fd >= 0;
+  loop_watch(&terminal->master, (is_shown ? 0 : EPOLLIN) | (is_typed ? EPOLLOUT : 0));
+  loop_watch(&terminal->input, is_there && !is_typed ? EPOLLIN : 0);
+  loop_watch(&terminal->output, is_shown ? EPOLLOUT : 0);
 }
 
 /* What a person types to end input; the program decides what it means. */
@@ -105,48 +103,49 @@ static int is_in_line_mode(int master) {
 
 /* Within a line it only ends the line, without a newline: it takes a second one there. */
 static void end_input(struct terminal *terminal) {
-  terminal->input = -1;
+  terminal->input.fd = -1;
   memset(terminal->typed.bytes, END_OF_TRANSMISSION, 2);
-  terminal->typed.end = terminal->is_within_line && is_in_line_mode(terminal->master) ? 2 : 1;
+  terminal->typed.end = terminal->is_within_line && is_in_line_mode(terminal->master.fd) ? 2 : 1;
 }
 
 static int type(struct terminal *terminal) {
   struct channel *typed = &terminal->typed;
-  int is_open = fill(typed, terminal->input);
+  int is_open = fill(typed, terminal->input.fd);
   if (typed->end > 0) terminal->is_within_line = !memchr("\n\r\4", typed->bytes[typed->end - 1], 3);
   return is_open;
 }
 
-static void relay_master(struct terminal *terminal, const struct pollfd *master) {
-  if ((master->events & POLLIN) && (master->revents & (POLLIN | POLLHUP | POLLERR)) && !fill(&terminal->shown, terminal->master))
+static void relay_master(struct terminal *terminal) {
+  const struct source *master = &terminal->master;
+  if ((master->events & EPOLLIN) && (master->got & (EPOLLIN | EPOLLHUP | EPOLLERR)) && !fill(&terminal->shown, master->fd))
     return hang_up(terminal);
   if (!left_in(&terminal->typed)) return;
   /* With a hangup there are no more readers, and poll would return at once for ever. */
-  if (master->revents & POLLHUP) empty(&terminal->typed);
-  else if ((master->revents & POLLOUT) && !drain(&terminal->typed, terminal->master, TERMINAL_BUFFER)) hang_up(terminal);
+  if (master->got & EPOLLHUP) empty(&terminal->typed);
+  else if ((master->got & EPOLLOUT) && !drain(&terminal->typed, master->fd, TERMINAL_BUFFER)) hang_up(terminal);
 }
 
-static void relay_caller(struct terminal *terminal, const struct pollfd *input, const struct pollfd *output) {
+static void relay_caller(struct terminal *terminal) {
   /* No more at once than a pipe that poll calls ready takes without blocking. */
-  int is_shown = !output->revents || drain(&terminal->shown, terminal->output, PIPE_BUF);
-  int is_typed = !input->revents || type(terminal);
+  int is_shown = !terminal->output.got || drain(&terminal->shown, terminal->output.fd, PIPE_BUF);
+  int is_typed = !terminal->input.got || type(terminal);
   if (!is_typed) end_input(terminal);
   if (is_shown) return;
   empty(&terminal->shown);
   hang_up(terminal);
 }
 
-void terminal_relay(struct terminal *terminal, const struct pollfd *watched) {
-  if (watched[0].revents) relay_master(terminal, &watched[0]);
-  if (!watched[1].revents && !watched[2].revents) return;
+void terminal_relay(struct terminal *terminal) {
+  if (terminal->master.got) relay_master(terminal);
+  if (!terminal->input.got && !terminal->output.got) return;
   bound_calls(terminal->timer, CALL_NS);
-  relay_caller(terminal, &watched[1], &watched[2]);
+  relay_caller(terminal);
   bound_calls(terminal->timer, 0);
 }
 
 int terminal_is_pending(const struct terminal *terminal) {
-  struct pollfd printed = {terminal->master, POLLIN, 0};
-  return left_in(&terminal->shown) > 0 || (terminal->master >= 0 && poll(&printed, 1, 0) > 0 && (printed.revents & POLLIN));
+  struct pollfd printed = {terminal->master.fd, POLLIN, 0};
+  return left_in(&terminal->shown) > 0 || (terminal->master.fd >= 0 && poll(&printed, 1, 0) > 0 && (printed.revents & POLLIN));
 }
 
 void terminal_finish(struct terminal *terminal) {

@@ -1,7 +1,7 @@
 /*
  * The caller's side of --tty: the caller's terminal in raw mode, connected with the master of the sandbox's own one.
  *
- * Theory of operation: launch has one poll loop for everything, so nothing here may block: neither a command that reads nothing nor
+ * Theory of operation: launch has one loop for everything, so nothing here may block: neither a command that reads nothing nor
  * a reader that does not read. The master is ours alone and does not block (O_NONBLOCK). The caller's streams are shared with
  * other processes, which would see O_NONBLOCK too; there each call follows a poll, and a timer interrupts it should it block
  * all the same (another process has taken what poll promised, or a terminal has room for less than is written). Each direction
@@ -9,21 +9,21 @@
  */
 #pragma once
 
-#include <poll.h>
+#include "lib/loop.h"
+
 #include <stddef.h>
 #include <termios.h>
 #include <time.h>
 
-#define TERMINAL_POLLS 3
 struct channel {
   size_t at, end; /* what is still to be written */
   char *bytes;    /* NULL until there is a terminal */
 };
 
 struct terminal {
-  int master; /* -1 while there is none */
-  int input;  /* caller's stdin, -1 after its end */
-  int output; /* caller's stdout */
+  struct source master; /* closed while there is none */
+  struct source input;  /* caller's stdin, -1 after its end */
+  struct source output; /* caller's stdout */
   int is_within_line; /* what was typed last ends no line */
   int raw;    /* descriptor whose terminal must be restored, -1 = none */
   struct termios before;
@@ -37,10 +37,10 @@ void terminal_none(struct terminal *terminal);
 void terminal_connect(struct terminal *terminal, int master, int input, int output);
 /* Copies the caller's window size to the sandbox; call at SIGWINCH. */
 void terminal_resize(const struct terminal *terminal);
-/* What to poll for: fills in TERMINAL_POLLS entries. */
-void terminal_watch(const struct terminal *terminal, struct pollfd *watched);
-/* Moves what poll found; watched as filled in by terminal_watch. Takes 20 ms at most. */
-void terminal_relay(struct terminal *terminal, const struct pollfd *watched);
+/* Before a wait. */
+void terminal_watch(struct terminal *terminal);
+/* After it: moves what can be moved. Takes 20 ms at most. */
+void terminal_relay(struct terminal *terminal);
 /* Whether the caller has yet to see something, once everything inside is gone. */
 int terminal_is_pending(const struct terminal *terminal);
 /* Drops what is left and restores the caller's terminal; more than once does no harm. */

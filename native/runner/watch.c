@@ -33,7 +33,7 @@ static void kill_child(pid_t child, const void *context) {
 
 static void send_request(struct run *run, int signal, int everyone) {
   struct request request = {.signal = signal, .everyone = everyone};
-  (void)!send(run->engine.control, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
+  (void)!send(run->engine.control.fd, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* Without a pid namespace nothing ends with init: it is asked to kill first, and is killed itself where it has not ended by then. */
@@ -60,6 +60,9 @@ static void must(struct run *run, int done) {
 
 /* The command has ended, or never ran, and we have been told: no stop is a reason for that any more. */
 static int is_decided(const struct run *run) { return run->outcome.ended_ns || run->outcome.step[0]; }
+
+/* Neither over nor being stopped. */
+static int is_running(const struct run *run) { return run->outcome.started_ns && !run->outcome.ended_ns && !run->stop.has_begun; }
 
 static void read_pending_reports(struct run *run);
 
@@ -188,7 +191,7 @@ static void on_no_exec(struct run *run, const struct report *report) {
 }
 
 static void on_report(struct run *run, const struct report *report, const int *fds, int count) {
-  if (report->has_names && count > 0 && run->net.names < 0) run->net.names = fds[--count];
+  if (report->has_names && count > 0 && run->net.names.fd < 0) run->net.names.fd = fds[--count];
   switch (report->kind) {
     case REPORT_STAGED: on_staged(run, report, fds, count); break;
     case REPORT_STARTED: on_started(run, report, count ? fds[0] : -1); break;
@@ -206,7 +209,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
 static int read_report(struct run *run) {
   struct report report;
   int fds[MESSAGE_DESCRIPTORS_MAX], count;
-  ssize_t got = message_receive(run->engine.control, &report, sizeof report, MSG_DONTWAIT, fds, &count);
+  ssize_t got = message_receive(run->engine.control.fd, &report, sizeof report, MSG_DONTWAIT, fds, &count);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return 1;
   if (got != sizeof report) return 0;
   report.step[sizeof report.step - 1] = report.path[sizeof report.path - 1] = 0;
@@ -218,11 +221,10 @@ static void read_errors(struct run *run) {
   size_t have = strlen(run->outcome.detail);
   char rest[256];
   ssize_t got = have + 1 < sizeof run->outcome.detail
-                    ? read(run->engine.errors, run->outcome.detail + have, sizeof run->outcome.detail - have - 1)
-                    : read(run->engine.errors, rest, sizeof rest);
+                    ? read(run->engine.errors.fd, run->outcome.detail + have, sizeof run->outcome.detail - have - 1)
+                    : read(run->engine.errors.fd, rest, sizeof rest);
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
-  close(run->engine.errors);
-  run->engine.errors = -1;
+  loop_close(&run->engine.errors);
 }
 
 static void cancel(struct run *run, int signal) {
@@ -239,27 +241,27 @@ static void on_signal(struct run *run, int signal) {
 
 static void read_signals(struct run *run) {
   struct signalfd_siginfo info;
-  while (read(run->caller.signals, &info, sizeof info) == sizeof info) on_signal(run, (int)info.ssi_signo);
+  while (read(run->caller.signals.fd, &info, sizeof info) == sizeof info) on_signal(run, (int)info.ssi_signo);
 }
 
 /* As if it had sent SIGTERM. */
 static void on_parent_end(struct run *run) {
-  close(run->caller.parent);
-  run->caller.parent = -1;
+  loop_close(&run->caller.parent);
   on_signal(run, SIGTERM);
 }
 
 static void read_keeper(struct run *run) {
   char nothing[64];
-  ssize_t got = read(run->caller.keeper, nothing, sizeof nothing);
+  ssize_t got = read(run->caller.keeper.fd, nothing, sizeof nothing);
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
   run->caller.is_kept = 0;
   run_stop(run, CAUSE_CANCELLED, 0); /* there is no command yet to end politely */
 }
 
-static void relay_line(struct run *run, const struct pollfd *watched) {
+static void relay_line(void *of) {
+  struct run *run = of;
   if (run->caller.call) return;
-  switch (run_relay(run, watched)) {
+  switch (run_relay(run)) {
     case LINE_RUN: return on_command(run);
     case LINE_SIGNAL: return on_signal(run, line_signal(&run->line));
     case LINE_STOP: return cancel(run, line_signal(&run->line));
@@ -270,7 +272,8 @@ static void relay_line(struct run *run, const struct pollfd *watched) {
 }
 
 /* Once init has reported the end nothing is left inside but itself: the client need not wait until its walls are taken down. */
-static void send_status_early(struct run *run) {
+static void send_status_early(void *of) {
+  struct run *run = of;
   if (!run_has_client(run) || run->caller.has_status || !run->outcome.ended_ns || !line_is_drained(&run->line) || terminal_is_pending(&run->terminal) || stream_files_are_busy(&run->stdio.files)) return;
   run_sweep(run); /* before the client's next step, which may be to make what was protected */
   run_conclude(run);
@@ -291,11 +294,12 @@ static void look_at_memory(struct run *run) {
   if (over < 0 && run->outcome.cause == CAUSE_LOST) run_record_failure(run, error, "launch: watchdog", ""); /* an unwatched limit is no limit */
 }
 
-static void look_at_limits(struct run *run) {
+static void look_at_limits(void *of) {
+  struct run *run = of;
   uint64_t now = now_ns();
   if (run->stop.kill_ns && now >= run->stop.kill_ns) run_kill(run);
   if (run->warm.deferred_ns && now >= run->warm.deferred_ns) run_do_deferred(run);
-  if (run->stop.has_begun || !run->outcome.started_ns || run->outcome.ended_ns) return;
+  if (!is_running(run)) return;
   if (run->limits.deadline_ns && now >= run->limits.deadline_ns) return run_stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
   if (run->limits.has_watchdog && watchdog_is_due(&run->limits.watchdog)) look_at_memory(run);
   uint64_t size = layer_size_due(&run->layer.size);
@@ -304,31 +308,19 @@ static void look_at_limits(struct run *run) {
     run_stop(run, CAUSE_CPU_TIME, GRACE_DEADLINE_MS);
 }
 
-static int milliseconds_until(uint64_t then) {
-  uint64_t now = now_ns(), left = then > now ? (then - now + MS - 1) / MS : 0;
-  return left > 1000000 ? 1000000 : (int)left;
-}
+static uint64_t sooner(uint64_t a, uint64_t b) { return a && (!b || a < b) ? a : b; }
 
-/* Milliseconds until look_at_limits has something to do; -1 = never. */
-static int patience(const struct run *run) {
-  uint64_t now = now_ns(), next = run->stop.kill_ns;
-  int is_running = run->outcome.started_ns && !run->outcome.ended_ns; /* what only waits for its command has no limits yet */
-  if (!next && is_running) next = run->limits.deadline_ns;
-  if (is_running && (run->limits.has_watchdog || run->limits.cpu_us)) {
-    uint64_t tick = now + TICK_MS * MS;
-    if (!next || tick < next) next = tick;
-  }
-  uint64_t size = is_running ? layer_size_due(&run->layer.size) : 0;
-  if (size && (!next || size < next)) next = size;
-  if (is_running && run->guard.next_walk_ns && (!next || run->guard.next_walk_ns < next)) next = run->guard.next_walk_ns;
-  if (run->warm.deferred_ns && (!next || run->warm.deferred_ns < next)) next = run->warm.deferred_ns;
-  if (!next) return -1;
-  return milliseconds_until(next);
+static uint64_t limits_due(void *of) {
+  const struct run *run = of;
+  uint64_t due = sooner(run->stop.kill_ns, run->warm.deferred_ns);
+  if (!is_running(run)) return due;
+  if (run->limits.has_watchdog || run->limits.cpu_us) due = sooner(due, now_ns() + TICK_MS * MS);
+  return sooner(due, sooner(run->limits.deadline_ns, layer_size_due(&run->layer.size)));
 }
 
 static void read_pending_reports(struct run *run) {
-  for (struct pollfd pending = {run->engine.control, POLLIN, 0}; run->engine.control >= 0 && poll(&pending, 1, 0) > 0;)
-    if (!read_report(run)) close(run->engine.control), run->engine.control = -1;
+  for (struct pollfd pending = {run->engine.control.fd, POLLIN, 0}; run->engine.control.fd >= 0 && poll(&pending, 1, 0) > 0;)
+    if (!read_report(run)) loop_close(&run->engine.control);
 }
 
 /* A command that runs finds that nothing can be reached, and its result says so; one that comes to a warm sandbox goes another way. */
@@ -368,58 +360,79 @@ static int all_gone(struct run *run) {
   }
 }
 
+static uint64_t watch_terminal(void *of) {
+  struct run *run = of;
+  return terminal_watch(&run->terminal), 0;
+}
+
+static void relay_terminal(void *of) {
+  struct run *run = of;
+  terminal_relay(&run->terminal);
+}
+
+static uint64_t watch_own(void *of) {
+  struct run *run = of;
+  struct source *own[] = {&run->engine.control, &run->engine.errors, &run->caller.signals, &run->caller.parent, &run->net.names, &run->exec_in};
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++) (void)loop_watch(own[i], EPOLLIN);
+  if (run->caller.is_kept) (void)loop_watch(&run->caller.keeper, EPOLLIN);
+  return 0;
+}
+
+static void take_own(void *of) {
+  struct run *run = of;
+  if (run->engine.control.got && !read_report(run)) loop_close(&run->engine.control);
+  if (run->caller.signals.got) read_signals(run);
+  if (run->caller.keeper.got) read_keeper(run);
+  if (run->engine.errors.got) read_errors(run);
+  if (run->net.names.got) run_serve_names(run);
+  if (run->exec_in.got) run_on_exec_in(run);
+  if (run->caller.parent.got) on_parent_end(run);
+}
+
+static uint64_t watch_rest(void *of) {
+  struct run *run = of;
+  (void)loop_watch(&run->caller.signals, EPOLLIN), (void)loop_watch(&run->caller.parent, EPOLLIN);
+  return run->stop.has_begun ? run->stop.rest_ns : run->limits.deadline_ns;
+}
+
+static const struct part REST[] = {{watch_rest, take_own}, {watch_terminal, relay_terminal}, {run_watch_line, relay_line}, {NULL, NULL}};
+
 /* What the command printed last. A reader may take as long as the run may; that of a stopped run gets a moment. */
 static void show_the_rest(struct run *run) {
-  uint64_t moment = now_ns() + REST_MS * MS;
+  run->stop.rest_ns = now_ns() + REST_MS * MS;
   while (terminal_is_pending(&run->terminal)) {
-    uint64_t now = now_ns(), last = run->stop.has_begun ? moment : run->limits.deadline_ns;
+    uint64_t now = now_ns(), last = watch_rest(run);
     if (last && now >= last && run->stop.has_begun) return;
-    if (last && now >= last) run_stop(run, CAUSE_DEADLINE, 0), run->outcome.cause = CAUSE_DEADLINE, moment = now;
-    struct pollfd watched[2 + TERMINAL_POLLS + LINE_POLLS] = {{run->caller.signals, POLLIN, 0}, {run->caller.parent, POLLIN, 0}};
-    struct pollfd *terminal = &watched[2], *line = terminal + TERMINAL_POLLS;
-    terminal_watch(&run->terminal, terminal);
-    line_watch(&run->line, line);
-    if (poll(watched, sizeof watched / sizeof *watched, last ? milliseconds_until(last) : -1) < 0 && errno != EINTR) return;
-    if (watched[0].revents) read_signals(run);
-    if (watched[1].revents) on_parent_end(run);
-    terminal_relay(&run->terminal, terminal);
-    relay_line(run, line);
+    if (last && now >= last) run_stop(run, CAUSE_DEADLINE, 0), run->outcome.cause = CAUSE_DEADLINE, run->stop.rest_ns = now;
+    if (loop_turn(REST, run) < 0) return;
   }
 }
 
 /* Once the command has ended the sweep says the rest. */
-static int is_guarding(const struct run *run) { return run->outcome.started_ns && !run->outcome.ended_ns && !run->stop.has_begun; }
-
-static void look_at_guard(struct run *run, int has_events) {
-  if ((has_events && guard_on_events(&run->guard)) || guard_on_time(&run->guard)) run_stop(run, CAUSE_PROTECTED, 0);
+static uint64_t watch_guard(void *of) {
+  struct run *run = of;
+  if (!is_running(run)) return 0;
+  run->host.guard.fd = run->guard.events;
+  (void)loop_watch(&run->host.guard, EPOLLIN);
+  return run->guard.next_walk_ns;
 }
+
+static void look_at_guard(void *of) {
+  struct run *run = of;
+  if (!is_running(run)) return;
+  if ((run->host.guard.got && guard_on_events(&run->guard)) || guard_on_time(&run->guard)) run_stop(run, CAUSE_PROTECTED, 0);
+}
+
+static const struct part PARTS[] = {{watch_own, take_own}, {watch_terminal, relay_terminal}, {run_watch_line, relay_line}, {limits_due, look_at_limits},
+                                    {watch_guard, look_at_guard}, {NULL, send_status_early}, {NULL, NULL}};
 
 void run_watch(struct run *run) {
   while (!all_gone(run)) {
-    struct pollfd watched[8 + TERMINAL_POLLS + LINE_POLLS] = {
-        {run->caller.signals, POLLIN, 0}, {run->engine.control, POLLIN, 0}, {run->caller.is_kept ? run->caller.keeper : -1, POLLIN, 0}, {run->engine.errors, POLLIN, 0},
-        {is_guarding(run) ? run->guard.events : -1, POLLIN, 0}, {run->net.names, POLLIN, 0}, {run->exec_in, POLLIN, 0}, {run->caller.parent, POLLIN, 0}};
-    struct pollfd *terminal = &watched[8], *line = terminal + TERMINAL_POLLS;
-    terminal_watch(&run->terminal, terminal);
-    line_watch(&run->line, line);
-    if (poll(watched, sizeof watched / sizeof *watched, patience(run)) < 0 && errno != EINTR) {
-      run_record_failure(run, errno, "launch: poll", "");
-      run_kill(run);
-    }
-    if (watched[1].revents && !read_report(run)) close(run->engine.control), run->engine.control = -1;
-    if (watched[0].revents) read_signals(run);
-    if (watched[2].revents) read_keeper(run);
-    if (watched[3].revents) read_errors(run);
-    if (watched[5].revents) run_serve_names(run);
-    if (watched[6].revents) run_on_exec_in(run);
-    if (watched[7].revents) on_parent_end(run);
-    terminal_relay(&run->terminal, terminal);
-    relay_line(run, line);
-    look_at_limits(run);
-    if (is_guarding(run)) look_at_guard(run, watched[4].revents != 0);
-    send_status_early(run);
+    if (loop_turn(PARTS, run) == 0) continue;
+    run_record_failure(run, errno, "launch: poll", "");
+    run_kill(run);
   }
   read_pending_reports(run);
-  if (run->engine.errors >= 0) read_errors(run);
+  if (run->engine.errors.fd >= 0) read_errors(run);
   show_the_rest(run);
 }

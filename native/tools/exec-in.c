@@ -21,7 +21,6 @@
 #include "runner/terminal.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +67,7 @@ static int ask(int directory, int block, int how, const int *streams) {
 /* ---- until its end ---- */
 
 struct entered {
-  int session, signals;
+  struct source session, signals;
   int status; /* -1 until it is known */
   int cancelled_by;
   struct terminal terminal;
@@ -89,7 +88,7 @@ static void on_report(struct entered *entered, const struct report *report, cons
 static void read_report(struct entered *entered) {
   struct report report;
   int fds[MESSAGE_DESCRIPTORS_MAX], count;
-  ssize_t got = message_receive(entered->session, &report, sizeof report, MSG_DONTWAIT, fds, &count);
+  ssize_t got = message_receive(entered->session.fd, &report, sizeof report, MSG_DONTWAIT, fds, &count);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got != sizeof report) {
     entered->status = EXIT_KILLED;
@@ -101,25 +100,33 @@ static void read_report(struct entered *entered) {
 
 static void read_signals(struct entered *entered) {
   struct signalfd_siginfo info;
-  while (read(entered->signals, &info, sizeof info) == sizeof info) {
+  while (read(entered->signals.fd, &info, sizeof info) == sizeof info) {
     struct request request = {.signal = (int)info.ssi_signo, .everyone = !is_passed_signal((int)info.ssi_signo)};
     if (request.signal == SIGWINCH) {
       terminal_resize(&entered->terminal);
       continue;
     }
     if (request.everyone) entered->cancelled_by = request.signal;
-    (void)!send(entered->session, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)!send(entered->session.fd, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 }
 
-static void relay(struct entered *entered, int patience) {
-  struct pollfd watched[2 + TERMINAL_POLLS] = {{entered->signals, POLLIN, 0}, {entered->status < 0 ? entered->session : -1, POLLIN, 0}};
-  terminal_watch(&entered->terminal, &watched[2]);
-  if (poll(watched, sizeof watched / sizeof *watched, patience) < 0) return;
-  if (watched[0].revents) read_signals(entered);
-  if (watched[1].revents) read_report(entered);
-  terminal_relay(&entered->terminal, &watched[2]);
+static uint64_t watch(void *of) {
+  struct entered *entered = of;
+  (void)loop_watch(&entered->signals, EPOLLIN);
+  if (entered->status < 0) (void)loop_watch(&entered->session, EPOLLIN);
+  terminal_watch(&entered->terminal);
+  return entered->status < 0 ? 0 : now_ns() + 1000000;
 }
+
+static void relay(void *of) {
+  struct entered *entered = of;
+  if (entered->signals.got) read_signals(entered);
+  if (entered->session.got) read_report(entered);
+  terminal_relay(&entered->terminal);
+}
+
+static const struct part PARTS[] = {{watch, relay}, {NULL, NULL}};
 
 static int take_signals(void) {
   static const int taken[] = {SIGINT, SIGTERM, SIGQUIT, SIGWINCH};
@@ -158,8 +165,8 @@ static int finish_files(struct stream_files *files) {
 static int until_end(struct entered *entered) {
   static struct streams streams;
   streams_note(&streams);
-  while (entered->status < 0) relay(entered, -1);
-  for (uint64_t end = now_ns() + REST_MS * 1000000ull; terminal_is_pending(&entered->terminal) && now_ns() < end;) relay(entered, 1);
+  while (entered->status < 0) (void)loop_turn(PARTS, entered);
+  for (uint64_t end = now_ns() + REST_MS * 1000000ull; terminal_is_pending(&entered->terminal) && now_ns() < end;) (void)loop_turn(PARTS, entered);
   terminal_finish(&entered->terminal);
   streams_restore(&streams);
   int failed = finish_files(&entered->files);
@@ -172,15 +179,15 @@ int main(int argc, char **argv) {
     return complain(EXIT_SETUP, "usage", "exec-in DIRECTORY PARENT plain|terminal -- COMMAND [ARG...]");
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != atoi(argv[2])) return EXIT_SETUP; /* nobody waits for it any more */
   terminal_none(&entered.terminal);
-  entered.signals = take_signals();
+  entered.signals.fd = take_signals();
   int directory = records_open(argv[1]), block = command_block(argc - 5, argv + 5);
-  if (entered.signals < 0 || directory < 0 || block < 0) return complain(EXIT_SETUP, "exec-in", strerror(errno));
+  if (entered.signals.fd < 0 || directory < 0 || block < 0) return complain(EXIT_SETUP, "exec-in", strerror(errno));
   int how = strcmp(argv[3], "terminal") == 0 ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN, streams[] = {0, 1, 2}, which = 0;
   entered.files = (struct stream_files)STREAM_FILES_NONE;
   if (how == EXEC_IN_PLAIN && stream_files_replace(&entered.files, streams, &which) < 0) return complain(EXIT_SETUP, stream_name(which), strerror(errno));
-  entered.session = ask(directory, block, how, streams);
+  entered.session.fd = ask(directory, block, how, streams);
   for (int i = 0; i < 3; i++)
     if (streams[i] > 2) close(streams[i]);
-  if (entered.session < 0) return complain(EXIT_SETUP, "the sandbox cannot be entered", strerror(errno));
+  if (entered.session.fd < 0) return complain(EXIT_SETUP, "the sandbox cannot be entered", strerror(errno));
   return until_end(&entered);
 }

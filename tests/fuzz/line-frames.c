@@ -32,10 +32,10 @@ static void answer(struct line *line, enum line_event event) {
 
 static void release(struct line *line) {
   for (int i = 0; i < line->given_count; i++) close(line->given[i]);
-  if (line->client >= 0) close(line->client);
-  if (line->input >= 0) close(line->input);
+  loop_close(&line->client);
+  loop_close(&line->input);
   for (int i = 0; i < 2; i++)
-    if (line->output[i] >= 0) close(line->output[i]);
+    loop_close(&line->output[i]);
   free(line->body);
   free(line->kept);
   free(line->queued);
@@ -43,22 +43,28 @@ static void release(struct line *line) {
   free((void *)(uintptr_t)line->plan.index);
 }
 
+static uint64_t watch(void *line) {
+  line_watch(line);
+  return 1; /* without a wait */
+}
+
+static const struct part PARTS[] = {{watch, NULL}, {NULL, NULL}};
+
 /* The first byte says whether the command has been taken already, as in a captured run. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   int ends[2];
   if (size == 0) return 0;
   signal(SIGPIPE, SIG_IGN); /* as launch does */
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0) WRONG("set-up");
-  struct line line = LINE_NONE;
-  line.client = ends[0];
+  static struct line line;
+  line = (struct line)LINE_NONE;
+  line.client.fd = ends[0];
   line.taken = data[0] & 1;
   if (send(ends[1], data + 1, size - 1, MSG_NOSIGNAL) < 0 && size > 1) WRONG("set-up");
   shutdown(ends[1], SHUT_WR);
-  for (int turns = 0; turns < 1000 && line.client >= 0; turns++) {
-    struct pollfd watched[LINE_POLLS];
-    line_watch(&line, watched);
-    if (poll(watched, LINE_POLLS, 0) <= 0) break;
-    enum line_event event = line_relay(&line, watched);
+  for (int turns = 0; turns < 1000 && line.client.fd >= 0; turns++) {
+    if (loop_turn(PARTS, &line) < 0 || !(line.client.got | line.input.got)) break;
+    enum line_event event = line_relay(&line);
     if (event == LINE_GONE) break;
     answer(&line, event);
   }

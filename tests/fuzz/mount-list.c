@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const char *problem;
   if (list < 0 && (launchfile_check(FILE_BYTES, sizeof FILE_BYTES, &file, &problem) < 0 || (list = memfd_create("list", 0)) < 0)) WRONG("set-up");
   if (ftruncate(list, 0) < 0 || pwrite(list, data, size, 0) != (ssize_t)size) WRONG("set-up");
-  struct mounts mounts = {.list = list};
+  struct mounts mounts = {.list = {.fd = list}};
   if (mounts_watch(&mounts, &file, "/opt/llm-do/bin/init") < 0) return 0;
   if (mounts_have_changed(&mounts)) WRONG("the same list counts as changed");
   free(mounts.seen);
