@@ -10,8 +10,6 @@ static const unsigned char MAPPED[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xf
 
 int address_is_v4(const struct address *address) { return memcmp(address->bytes, MAPPED, sizeof MAPPED) == 0; }
 
-int address_equals(const struct address *a, const struct address *b) { return memcmp(a, b, sizeof *a) == 0; }
-
 struct address address_of_v4(uint32_t host_order) {
   struct address address;
   memcpy(address.bytes, MAPPED, sizeof MAPPED);

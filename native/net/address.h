@@ -20,7 +20,6 @@ struct address_range {
 int address_parse_range(const char *text, struct address_range *range);
 int address_is_within(const struct address *address, const struct address_range *range);
 int address_is_v4(const struct address *address);
-int address_equals(const struct address *a, const struct address *b);
 struct address address_of_v4(uint32_t host_order);
 /* Of the last four bytes. */
 uint32_t address_v4(const struct address *address);

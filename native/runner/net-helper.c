@@ -18,17 +18,6 @@
 
 /* ---- the start ---- */
 
-static void place(int from, int to) {
-  if (dup2(from, to) < 0) fail("net: dup2", "");
-}
-
-/* High numbers: none is overwritten before it is placed. */
-static int out_of_the_way(int fd) {
-  int high = fcntl(fd, F_DUPFD_CLOEXEC, 64);
-  if (high < 0) fail("net: descriptor", "");
-  return high;
-}
-
 /* Signals stay blocked: those of the caller's terminal are the command's, and launch says when it is over. */
 static _Noreturn void become_helper(const struct net_helper_start *start, pid_t launch, int inside, int report) {
   char id[16], names[] = "names", *argv[] = {"net", start->launch_file < 0 ? names : "plan", start->id ? id : NULL, NULL}, *const environment[] = {NULL};
@@ -39,11 +28,8 @@ static _Noreturn void become_helper(const struct net_helper_start *start, pid_t 
   int plan = start->launch_file < 0 ? null : start->launch_file, control = start->control < 0 ? null : start->control;
   int terminator = start->terminator < 0 ? null : start->terminator;
   const int from[] = {null, null, null, plan, control, inside, report, terminator};
-  int high[NET_DESCRIPTORS_END];
-  for (int fd = 0; fd < NET_DESCRIPTORS_END; fd++) high[fd] = out_of_the_way(from[fd]);
-  for (int fd = 0; fd < NET_DESCRIPTORS_END; fd++) place(high[fd], fd);
+  if (place_descriptors(from, NET_DESCRIPTORS_END) < 0) fail("net: place descriptors", "");
   fail_through(NET_CONTROL);
-  if (sys_close_range(NET_DESCRIPTORS_END, ~0u) < 0) fail("net: close_range", "");
   sigfillset(&all);
   if (sigprocmask(SIG_SETMASK, &all, NULL) < 0 || setsid() < 0) fail("net: signals", "");
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != launch) _exit(125);

@@ -263,20 +263,10 @@ static _Noreturn void serve(void) {
   }
 }
 
-/* By high numbers: none is overwritten before it is placed. */
-static int place_descriptors(int listener, int report) {
-  const int from[] = {[LISTENER] = listener, [REPORT] = report, [HOST] = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
-  int high[HOST + 1];
-  for (int fd = LISTENER; fd <= HOST; fd++)
-    if ((high[fd] = fcntl(from[fd], F_DUPFD_CLOEXEC, 64)) < 0) return -1;
-  for (int fd = LISTENER; fd <= HOST; fd++)
-    if (dup2(high[fd], fd) < 0) return -1;
-  return sys_close_range(HOST + 1, ~0u);
-}
-
 static _Noreturn void become_observer(int listener, int report, pid_t launch) {
   uid_t id = getuid() == 0 ? OBSERVER_ID + (uid_t)launch : 0;
-  if (place_descriptors(listener, report) < 0 || observer_confine(id) < 0 || getppid() != launch) _exit(125);
+  const int from[] = {[LISTENER] = listener, [REPORT] = report, [HOST] = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+  if (place_descriptors(from, HOST + 1) < 0 || observer_confine(id) < 0 || getppid() != launch) _exit(125);
   serve();
 }
 

@@ -75,13 +75,8 @@ static _Noreturn void carry(int is_input) {
 /* It has nothing else, ends with the pipe, and no signal of a terminal or a group ends it before. SIGPIPE and SIGXFSZ are ignored. */
 static _Noreturn void become_relay(const int given[PLACES], int is_input) {
   sigset_t all;
-  int high[PLACES];
   sigfillset(&all);
-  for (int i = 0; i < PLACES; i++)
-    if ((high[i] = fcntl(given[i], F_DUPFD_CLOEXEC, PLACES)) < 0) _exit(errno);
-  for (int i = 0; i < PLACES; i++)
-    if (dup2(high[i], i) < 0) _exit(errno);
-  if (sys_close_range(PLACES, ~0u) < 0 || sigprocmask(SIG_SETMASK, &all, NULL) < 0) _exit(errno);
+  if (place_descriptors(given, PLACES) < 0 || sigprocmask(SIG_SETMASK, &all, NULL) < 0) _exit(errno);
   if (is_input && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) _exit(errno);
   carry(is_input);
 }

@@ -502,13 +502,3 @@ long long watchdog_cpu_usec(struct watchdog *watchdog) {
   if (usec > watchdog->cpu_usec) watchdog->cpu_usec = usec;
   return watchdog->cpu_usec;
 }
-
-void watchdog_free(struct watchdog *watchdog) {
-  free(watchdog->listed);
-  free(watchdog->processes);
-  free(watchdog->visited);
-  free(watchdog->files);
-  watchdog->listed = NULL, watchdog->processes = NULL, watchdog->visited = NULL, watchdog->files = NULL;
-  watchdog->listed_count = watchdog->process_count = watchdog->visited_count = watchdog->file_count = 0;
-  watchdog->listed_room = watchdog->process_room = watchdog->visited_room = watchdog->file_room = 0;
-}

@@ -75,5 +75,3 @@ int watchdog_sample(struct watchdog *watchdog);
 /* CPU time of the tree in microseconds, or -1. Exact with a group; else from the live processes and those their parents have
  * waited for, and never less than it was before. */
 long long watchdog_cpu_usec(struct watchdog *watchdog);
-
-void watchdog_free(struct watchdog *watchdog);

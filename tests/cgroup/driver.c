@@ -35,7 +35,7 @@ static int print_usage(int group) {
 
 /* watch GROUP|- PID LIMIT [TMPFS...] */
 static int print_watch(int argc, char **argv) {
-  struct watchdog watchdog;
+  static struct watchdog watchdog; /* what it has allocated stays */
   int group = strcmp(argv[2], "-") == 0 ? -1 : cgroup_open(argv[2]);
   if (watchdog_init(&watchdog, atoi(argv[3]), group, atoll(argv[4])) != 0) return say(-1);
   for (int i = 5; i < argc; i++) watchdog_add_scratch(&watchdog, open(argv[i], O_PATH | O_CLOEXEC));
@@ -43,7 +43,6 @@ static int print_watch(int argc, char **argv) {
   long long cpu = watchdog_cpu_usec(&watchdog);
   printf("{\"over\":%d,\"used\":%lld,\"peak\":%lld,\"processes\":%zu,\"threads\":%ld,\"cpuUsec\":%lld}\n", over, watchdog.used, watchdog.peak,
          watchdog.process_count, watchdog.threads, cpu);
-  watchdog_free(&watchdog);
   if (group >= 0) close(group);
   return 0;
 }
