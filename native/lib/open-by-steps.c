@@ -1,7 +1,5 @@
 #include "lib/open-by-steps.h"
 
-#include "lib/statx.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,16 +1,4 @@
-/*
- * A run, as launch sees it from its arguments to its result. Each part is a file:
- *   runner/launch.c      the order of all steps
- *   runner/host-state.c  record, cgroup and guard on the host, and their removal
- *   runner/sweeper.c     the process that sweeps when launch is killed
- *   runner/failure.c what stands in the way, noted by any part
- *   runner/start.c   starting the stager
- *   runner/fork-server.c  a process that starts runs for its owner
- *   runner/request.c  frames to and from the caller: captured output, and the command of a warm run
- *   runner/exec-in.c other commands for a sandbox that serves
- *   runner/watch.c   the loop until no process is left
- *   runner/conclude.c  the report, and the exit status
- */
+/* A run, as launch sees it from its arguments to its result: what it consists of, and below what each file does for it. */
 #pragma once
 
 #include "lib/cgroup.h"

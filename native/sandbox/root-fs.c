@@ -6,7 +6,6 @@
 #include "sandbox/host-root.h"
 #include "sandbox/namespaces.h"
 #include "lib/report-failure.h"
-#include "lib/statx.h"
 #include "sandbox/idmap.h"
 #include "sandbox/overlay.h"
 #include "lib/layer.h"

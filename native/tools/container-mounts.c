@@ -6,7 +6,6 @@
  */
 #include "tools/container-mounts.h"
 
-#include "lib/statx.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
