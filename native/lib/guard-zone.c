@@ -1,4 +1,4 @@
-/* What the guard knows of its zones: covers, names, leads and repositories. */
+/* The zones of the guard: covers, names, leads and repositories. */
 #include "lib/guard.h"
 
 #include "lib/report-failure.h"

@@ -17,7 +17,7 @@ static struct pollfd polled[POLLED_MAX] = {{.fd = -1, .events = POLLIN}};
 static struct source *sources[POLLED_MAX];
 static int places = 1;
 
-/* What has been given to loop_free; the first word of each links it to the next. */
+/* Memory to be freed; the first word of each piece links it to the next. */
 static void *discarded;
 
 int loop_open(void) {

@@ -1,12 +1,12 @@
 /*
- * What a program waits for: descriptors, and points in time. One thread.
+ * The loop of a program with one thread: it waits for descriptors and for points in time.
  *
- * Theory of operation. A program consists of parts. Before each wait each of them says what it waits for, and when it is due; after it
- * each has its turn, in the order of the table, and finds in its sources what has happened. What is to be waited for without being said
- * anew, such as one of many connections, has `ready`, which is called before the parts.
- * The first descriptors are given to poll(2). It needs nothing that the kernel could refuse, while a user's watches of epoll can be used
- * up by a command, and what epoll costs at the start is more than a run's few turns give back. All further ones are in a set of epoll:
- * thousands of connections cost a turn no more than one.
+ * Theory of operation. A program consists of parts. Before each wait, each part watches its sources and returns the time at which it is
+ * due. After the wait, each part has its turn, in the order of the table; `got` of its sources has the events. A source with `ready`,
+ * such as one of many connections, stays watched, and `ready` is called before the turns.
+ * The first 31 sources are given to poll(2). The kernel cannot refuse that, while a command can use up its user's watches of epoll; and
+ * the short run of a sandbox never gets back the time to set up epoll. Further sources are in a set of epoll, so a turn with
+ * thousands of connections takes as long as one with few.
  */
 #pragma once
 

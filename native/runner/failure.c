@@ -1,4 +1,4 @@
-/* What stands in the way of a run, for all of its parts. */
+/* The first failure of a run, noted by any part. */
 #include "runner/run.h"
 
 void run_record_failure(struct run *run, int error, const char *step, const char *path) {

@@ -36,7 +36,7 @@ struct run_command {
   size_t size;
 };
 
-/* Who the run is for. */
+/* The caller of the run. */
 struct run_caller {
   const struct launch_call *call; /* in this process; NULL = our own program */
   const char *stream_mode; /* `own`: the command has ours, or those that come with it; `output`, `all`: frames; NULL = no word about it */
@@ -55,7 +55,7 @@ struct run_stdio {
   struct streams before;    /* the caller's, as they were */
 };
 
-/* What is on the host, to be removed (runner/host-state.c). */
+/* Made on the host, and removed again (runner/host-state.c). */
 struct run_host {
   int records, record;
   int cgroup_parent, cgroup;
@@ -191,7 +191,7 @@ void run_await_plan(struct run *run);
 void run_await_command(struct run *run);
 void run_prepare_warm(struct run *run);
 int run_on_ready(struct run *run, const int *fds, int count);
-/* Of a loop that watches the line: before a wait, and after it. */
+/* For a loop that watches the line: before a wait, and after it. */
 uint64_t run_watch_line(void *run);
 enum line_event run_relay(struct run *run);
 /* After LINE_RUN in a warm sandbox. 1 = the command was told to start; 0 = its client has gone, -1 = it will not start. */

@@ -53,7 +53,7 @@ void run_kill(struct run *run) {
   run->stop.kill_ns = now_ns() + 100 * MS; /* again, should something have been born meanwhile */
 }
 
-/* What a part has noted as a failure ends the run. */
+/* A failure that a part has noted ends the run. */
 static void must(struct run *run, int done) {
   if (done < 0) run_kill(run);
 }

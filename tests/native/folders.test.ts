@@ -75,7 +75,7 @@ function callGraph(): Map<string, Set<string>> {
   return graph
 }
 
-/** What remains when parts that call nothing of the rest, or that nothing of the rest calls, are removed again and again. */
+/** Removes parts that call none of the others, or that none of the others calls, until the rest consists of circles. */
 function cyclesIn(graph: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] {
   const left = new Map(graph)
   const isEnd = (part: string, callees: ReadonlySet<string>): boolean =>
