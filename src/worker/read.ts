@@ -1,42 +1,40 @@
 /**
- * Text of a worker or workshop file -> its normal form. Pure: looks at nothing but the text.
- * In front matter of workers an unknown key is a warning, because other programs keep theirs there; in everything that grants
- * or bounds (`sandbox`, rules, workshops) it is an error.
+ * Text of a worker or workshop file -> its normal form. Pure: it depends on the text only.
+ * An unknown key is a warning in the front matter of a worker, because other programs have their keys there. It is an error in
+ * everything that grants or limits: `sandbox`, rules, workshops.
  */
+import type { SandboxInput } from '../policy/keys/index.ts'
+import type { ParsedZone } from '../policy/keys/zone.ts'
 import { quoteText } from '../text/units.ts'
-import type { FrontMatter } from './frontmatter.ts'
-import { readFrontMatter, readYamlFile } from './frontmatter.ts'
-import { invalidWorker, type Problem } from './problem.ts'
-import { readSandbox, type Section, type Surroundings } from './sandbox.ts'
+import { type FrontMatter, readFrontMatter, readYamlFile } from './frontmatter.ts'
+import { invalidWorker } from './problem.ts'
+import { at, below, checkShape, isMapping, type Mapping, type Reading, refuse, refuseValue, warn } from './reading.ts'
 import {
+  ADVISORY_KEYS,
   IO_KEYS,
   KNOWN_WORKER_KEYS,
-  nestedWorkshopShape,
   readName,
   sandboxShape,
   workerShape,
   workshopShape,
 } from './schema.ts'
-import { lineOf, problemsOf } from './schema-problems.ts'
-import { readDelegates, readShell, readTools } from './tools.ts'
-import type { Warning, Worker, Workshop, WorkshopWorker } from './worker.ts'
+import { adaptSandbox, resolveHostPath, type Section } from './spellings/sandbox.ts'
+import { adaptTools } from './spellings/tools.ts'
+import type { SandboxRequest, Worker, Workshop, WorkshopWorker, ZoneRequest } from './worker.ts'
 
 export interface FileText {
   /** As messages show it. */
   readonly file: string
-  /** Absolute directory that its host paths are relative to. */
+  /** Absolute; host paths are relative to it. */
   readonly directory: string
-  /** What `~/` stands for, absolute; empty when there is none. */
+  /** Replaces `~`; absolute, or empty when there is none. */
   readonly home: string
   readonly text: string
 }
 
 export type FileKind = 'worker' | 'workshop' | 'profile'
-type Mapping = Readonly<Record<string, unknown>>
 
 const isYaml = (file: string) => /\.ya?ml$/.test(file)
-const isMapping = (value: unknown): value is Mapping =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function frontMatterOf({ file, text }: FileText): FrontMatter & { readonly value: Mapping } {
   const frontMatter = isYaml(file)
@@ -48,8 +46,17 @@ function frontMatterOf({ file, text }: FileText): FrontMatter & { readonly value
   ])
 }
 
+const readingOf = ({ file, directory, home }: FileText, { lines, warnings }: FrontMatter): Reading => ({
+  file,
+  directory,
+  home,
+  lines,
+  problems: [],
+  warnings: [...warnings],
+})
+
 /**
- * What a file is by its keys: a workshop has `workshop`, `workers`, `container` or `isolation`; a profile nothing but `sandbox`.
+ * The kind of a file by its keys: a workshop has `workshop`, `workers`, `container` or `isolation`; a profile only `sandbox`.
  * @throws SandboxError WORKER_INVALID when it cannot be parsed
  */
 export function kindOf(source: FileText): FileKind {
@@ -61,100 +68,62 @@ export function kindOf(source: FileText): FileKind {
 
 /**
  * Reads a worker, agent, sub-agent, command or skill.
- * @param fallbackName lets a file without `name` pass under this one; without it, a file without name is no worker
+ * @param fallbackName name of a file without `name`; without it such a file is no worker
  * @throws SandboxError WORKER_INVALID with every problem of the file
  */
 export function readWorker({ fallbackName, ...source }: FileText & { readonly fallbackName?: string }): Worker {
   const frontMatter = frontMatterOf(source)
-  const { value, lines } = frontMatter
-  const { file } = source
-  const around: Surroundings = { ...source, lines }
-  const shapeProblems = [
-    ...nameProblems({ file, value, fallbackName }),
-    ...problemsOf({ file, lines, value, shape: workerShape }),
-  ]
-  if (shapeProblems.length > 0) throw invalidWorker(shapeProblems)
-  const sandbox = workerSandbox(around, value)
-  const tools = readTools(around, value)
-  const shell = readShell({ around, value, tools })
-  const delegates = readDelegates({ around, value, tools })
-  const problems = [...(sandbox?.problems ?? []), ...tools.problems, ...shell.problems, ...delegates.problems]
-  if (problems.length > 0) throw invalidWorker(problems)
-  const { description, model } = value as { readonly description?: string | null; readonly model?: string | null }
+  const { value, body } = frontMatter
+  const reading = readingOf(source, frontMatter)
+  const name = readWorkerName(reading, value['name'], fallbackName)
+  const isShaped = checkShape(reading, { value, shape: workerShape, place: below('') }) !== undefined
+  if (isYaml(source.file))
+    warn(
+      reading,
+      'W_LEGACY',
+      { file: source.file, key: '' },
+      'a worker in pure YAML is an old form; it has no instructions.',
+    )
+  warnAboutUnknownKeys(reading, value)
+  const sandbox = workerSandbox(reading, value)
+  const tools = isShaped ? adaptTools(reading, value) : undefined
+  if (reading.problems.length > 0 || tools === undefined) throw invalidWorker(reading.problems)
+  const { description, model } = value
   return {
-    name: typeof value['name'] === 'string' ? value['name'] : (fallbackName ?? ''),
-    file,
-    ...(typeof description === 'string' ? { description: description.trim() } : {}),
-    ...(typeof model === 'string' ? { model } : {}),
-    instructions: frontMatter.body,
-    ...(tools.listed === undefined ? {} : { tools: tools.listed }),
-    toolModel: tools.model,
-    toolsets: tools.toolsets,
-    delegates: delegates.delegates,
-    ...(sandbox === undefined ? {} : { sandbox: sandbox.request }),
-    shell: shell.shell,
+    name,
+    file: source.file,
+    ...(typeof description === 'string' && { description: description.trim() }),
+    ...(typeof model === 'string' && { model }),
+    instructions: body,
+    ...tools,
+    ...(sandbox !== undefined && { sandbox }),
     io: Object.fromEntries(IO_KEYS.filter((key) => value[key] !== undefined).map((key) => [key, value[key]])),
-    warnings: [
-      ...frontMatter.warnings,
-      ...nameWarning({ file, value, fallbackName }),
-      ...(isYaml(file) ? [legacy(file)] : []),
-      ...unknownKeys(around, value),
-      ...(sandbox?.warnings ?? []),
-      ...tools.warnings,
-      ...shell.warnings,
-    ],
+    warnings: reading.warnings,
   }
 }
 
-interface Named {
-  readonly file: string
-  readonly value: Mapping
-  readonly fallbackName: string | undefined
+function readWorkerName(reading: Reading, written: unknown, fallbackName: string | undefined): string {
+  if (written !== undefined && written !== null) return String(written)
+  const from = { file: reading.file, key: 'name' }
+  const read = fallbackName === undefined ? undefined : readName(fallbackName)
+  if (read?.ok !== true) refuse(reading, from, read ?? { expected: 'the name of the worker', got: 'nothing' })
+  else warn(reading, 'W_NAME', from, `it is called ${read.value} by its file; say name: ${read.value}.`)
+  return fallbackName ?? ''
 }
 
-function nameProblems({ file, value, fallbackName }: Named): readonly Problem[] {
-  if (value['name'] !== undefined && value['name'] !== null) return []
-  if (fallbackName === undefined) return [{ file, key: 'name', expected: 'the name of the worker', got: 'nothing' }]
-  const reading = readName(fallbackName)
-  return reading.ok ? [] : [{ file, key: 'name', expected: reading.expected, got: reading.got }]
+function warnAboutUnknownKeys(reading: Reading, value: Mapping): void {
+  for (const key of Object.keys(value).filter((key) => !KNOWN_WORKER_KEYS.includes(key))) {
+    const meant = Object.hasOwn(sandboxShape.shape, key) ? ` Did you mean sandbox.${key}?` : ''
+    const message = `the key ${quoteText(key)} means nothing here and was passed over.${meant}`
+    warn(reading, 'W_UNKNOWN_KEY', { ...at(reading, key), key: '' }, message)
+  }
 }
 
-function nameWarning({ file, value, fallbackName }: Named): readonly Warning[] {
-  if (typeof value['name'] === 'string' || fallbackName === undefined) return []
-  return [
-    {
-      code: 'W_NAME',
-      file,
-      key: 'name',
-      message: `it is called ${fallbackName} by its file; say name: ${fallbackName}.`,
-    },
-  ]
-}
-
-function legacy(file: string): Warning {
-  return { code: 'W_LEGACY', file, key: '', message: 'a worker in pure YAML is an old form; it has no instructions.' }
-}
-
-function unknownKeys({ file, lines }: Surroundings, value: Mapping): readonly Warning[] {
-  const sandboxKeys = Object.keys(sandboxShape.shape)
-  return Object.keys(value)
-    .filter((key) => !KNOWN_WORKER_KEYS.includes(key))
-    .map((key) => {
-      const home = sandboxKeys.includes(key) ? ` Did you mean sandbox.${key}?` : ''
-      const message = `the key ${quoteText(key)} means nothing here and was passed over.${home}`
-      return { code: 'W_UNKNOWN_KEY', file, line: lines[key], key: '', message }
-    })
-}
-
-function workerSandbox(around: Surroundings, value: Mapping) {
-  const { sandbox, sandboxes } = value
-  if (!isMapping(sandbox) && !isMapping(sandboxes)) return undefined
-  return readSandbox({
-    around,
-    layer: 'worker',
-    sections: isMapping(sandbox) ? [{ key: 'sandbox', value: sandbox }] : [{ key: 'sandboxes', value: {} }],
-    ...(isMapping(sandboxes) ? { zones: { key: 'sandboxes', value: sandboxes } } : {}),
-  })
+function workerSandbox(reading: Reading, { sandbox, sandboxes }: Mapping): SandboxRequest | undefined {
+  const own = isMapping(sandbox) ? { key: 'sandbox', value: sandbox } : undefined
+  const older = isMapping(sandboxes) ? { key: 'sandboxes', value: sandboxes } : undefined
+  if (own === undefined && older === undefined) return undefined
+  return readSandbox(reading, 'worker', [own ?? { key: 'sandboxes', value: {} }], older)
 }
 
 /**
@@ -163,109 +132,148 @@ function workerSandbox(around: Surroundings, value: Mapping) {
  */
 export function readWorkshop(source: FileText): Workshop {
   const frontMatter = frontMatterOf(source)
-  const { file } = source
-  const isNested = Object.hasOwn(frontMatter.value, 'workshop')
-  const shape = isNested ? nestedWorkshopShape : workshopShape
-  const wrong = problemsOf({ file, lines: frontMatter.lines, value: frontMatter.value, shape })
-  if (wrong.length > 0) throw invalidWorker(wrong)
-  const value = (isNested ? frontMatter.value['workshop'] : frontMatter.value) as Mapping & { readonly name: string }
-  return workshopOf({ around: { ...source, lines: frontMatter.lines }, value, prefix: isNested ? 'workshop.' : '' })
+  const reading = readingOf(source, frontMatter)
+  const { workshop, ...others } = frontMatter.value
+  const isNested = workshop !== undefined
+  const [value, outer] = isNested ? [workshop, 'workshop'] : [frontMatter.value, '']
+  for (const key of isNested ? Object.keys(others) : [])
+    refuse(reading, at(reading, key), { expected: 'the key workshop alone', got: `the key ${quoteText(key)} too` })
+  checkShape(reading, { value, shape: workshopShape, place: below(outer) })
+  return workshopOf(reading, isMapping(value) ? value : {}, outer)
 }
 
 /** Reads a file that has only a `sandbox` section, as a workshop without workers. */
 export function readProfileZones({ name, ...source }: FileText & { readonly name: string }): Workshop {
-  const { value, lines } = frontMatterOf(source)
-  const wrong = problemsOf({ file: source.file, lines, value: value['sandbox'], shape: sandboxShape, key: 'sandbox' })
-  if (wrong.length > 0) throw invalidWorker(wrong)
-  return workshopOf({ around: { ...source, lines }, value: { ...value, name }, prefix: '' })
+  const frontMatter = frontMatterOf(source)
+  const reading = readingOf(source, frontMatter)
+  const { sandbox } = frontMatter.value
+  if (!isMapping(sandbox)) refuseValue(reading, 'sandbox', 'a mapping', sandbox)
+  return workshopOf(reading, { name, sandbox }, '')
 }
 
-interface WorkshopValue {
-  readonly around: Surroundings
-  readonly value: Mapping & { readonly name: string }
-  /** Of its keys. */
-  readonly prefix: string
+/** @param outer dotted key of the workshop */
+function workshopOf(reading: Reading, value: Mapping, outer: string): Workshop {
+  const { name, description, isolation, container, sandbox, workers, allow_worker_zones } = value
+  const place = below(outer)
+  const sections: readonly Section[] = [
+    ...(isMapping(container) ? [{ key: place('container'), value: container }] : []),
+    ...(isMapping(sandbox) ? [{ key: place('sandbox'), value: sandbox }] : []),
+    ...(isolation === undefined ? [] : [{ key: outer, value: { isolation } }]),
+  ]
+  const own = sections.length === 0 ? undefined : readSandbox(reading, 'workshop', sections)
+  const listed = workersOf(reading, place('workers'), workers)
+  if (reading.problems.length > 0) throw invalidWorker(reading.problems)
+  return {
+    name: String(name),
+    file: reading.file,
+    ...(typeof description === 'string' && { description }),
+    ...(listed !== undefined && { workers: listed }),
+    ...(own !== undefined && { sandbox: own }),
+    allowWorkerZones: allow_worker_zones === true,
+    warnings: reading.warnings,
+  }
 }
 
-function workshopOf({ around, value, prefix }: WorkshopValue): Workshop {
-  const { name, description, isolation, container, sandbox, allow_worker_zones } = value
-  const outer: Section[] = isolation === undefined ? [] : [{ key: prefix.slice(0, -1), value: { isolation } }]
-  const inner = [
-    ...(isMapping(container) ? [{ key: `${prefix}container`, value: container }] : []),
-    ...(isMapping(sandbox) ? [{ key: `${prefix}sandbox`, value: sandbox }] : []),
-  ]
-  const sections = [...inner, ...outer]
-  const own = sections.length === 0 ? undefined : readSandbox({ around, layer: 'workshop', sections })
-  const workers = workersOf({ around, value, prefix })
-  const problems = [
-    ...(own?.problems ?? []),
-    ...(workers ?? []).flatMap((worker) => worker.problems),
-    ...twiceNamed(around, workers ?? []),
-  ]
-  if (problems.length > 0) throw invalidWorker(problems)
+function workersOf(reading: Reading, key: string, workers: unknown): readonly WorkshopWorker[] | undefined {
+  if (Array.isArray(workers)) {
+    const entries = workers.map((entry: unknown, index) => {
+      const { name, ...narrowing } = isMapping(entry) ? entry : { name: entry }
+      return workshopWorker(reading, `${key}.${index}`, name, narrowing)
+    })
+    for (const { name, from } of entries.filter(
+      (entry, index) => index !== entries.findIndex(({ name }) => name === entry.name),
+    ))
+      refuse(reading, from, { expected: 'every worker once', got: `${name} again` })
+    return entries
+  }
+  if (!isMapping(workers)) return undefined
+  return Object.entries(workers).map(([name, narrowing]) =>
+    workshopWorker(reading, `${key}.${name}`, name, isMapping(narrowing) ? narrowing : {}),
+  )
+}
+
+function workshopWorker(reading: Reading, key: string, name: unknown, narrowing: Mapping): WorkshopWorker {
+  const from = at(reading, key)
+  const read = readName(name)
+  if (!read.ok) refuse(reading, from, read)
+  const isNarrowed = Object.keys(narrowing).length > 0
+  return {
+    name: String(name),
+    ...(isNarrowed && { narrowing: readSandbox(reading, 'workshop', [{ key, value: narrowing }]) }),
+    from,
+  }
+}
+
+/** A zone after the check of its shape; size in bytes. */
+type CheckedZone = ParsedZone & { readonly name: string }
+
+function readSandbox(
+  reading: Reading,
+  layer: 'worker' | 'workshop',
+  sections: readonly Section[],
+  older?: Section,
+): SandboxRequest {
+  const { value, place, locations, zoneDirectory } = adaptSandbox(reading, sections, older)
+  const checked = checkShape(reading, { value, shape: sandboxShape, place })
+  const written = value['zones'] as readonly Mapping[]
+  const zones = ((checked?.zones ?? []) as unknown as readonly CheckedZone[]).map((zone, index): ZoneRequest => {
+    const advisory = Object.entries(written[index] ?? {}).filter(([key]) =>
+      (ADVISORY_KEYS as readonly string[]).includes(key),
+    )
+    return {
+      ...zoneOf(reading, zone, zoneDirectory),
+      ...(advisory.length > 0 && { advisory: Object.fromEntries(advisory) }),
+      from: at(reading, place(`zones.${index}`)),
+    }
+  })
+  checkZones(reading, zones)
+  const { zones: _, restrict, readonly, ...values } = value
+  return {
+    zones,
+    layer: { layer, source: reading.file, directory: reading.directory, values: values as SandboxInput, locations },
+    ...(restrict !== undefined && {
+      restrict: { value: checked?.restrict ?? '', from: at(reading, place('restrict')) },
+    }),
+    ...(readonly !== undefined && { readonly: { value: readonly === true, from: at(reading, place('readonly')) } }),
+    from: at(reading, place('')),
+  }
+}
+
+/** @param directory absolute; host paths are relative to it */
+function zoneOf(reading: Reading, zone: CheckedZone, directory: string): Omit<ZoneRequest, 'from'> {
+  const { name, target = `/${name}`, mode = 'ro', hostPath, size, create, optional, sockets } = zone
   return {
     name,
-    file: around.file,
-    ...(typeof description === 'string' ? { description } : {}),
-    ...(workers === undefined ? {} : { workers: workers.map(({ worker }) => worker) }),
-    ...(own === undefined ? {} : { sandbox: own.request }),
-    allowWorkerZones: allow_worker_zones === true,
-    warnings: [...(own?.warnings ?? []), ...(workers ?? []).flatMap(({ warnings }) => warnings)],
+    target,
+    mode,
+    ...(hostPath !== undefined && { hostPath: resolveHostPath(reading, directory, hostPath) }),
+    ...(hostPath === undefined && mode !== 'tmpfs' && { request: true }),
+    ...(size !== undefined && { size }),
+    ...(create === true && { create }),
+    ...(optional === true && { optional }),
+    ...(sockets === true && { sockets }),
   }
 }
 
-interface ReadEntry {
-  readonly worker: WorkshopWorker
-  readonly warnings: readonly Warning[]
-  readonly problems: readonly Problem[]
-}
-
-function workersOf({ around, value, prefix }: WorkshopValue): readonly ReadEntry[] | undefined {
-  const { workers } = value
-  if (workers === undefined || workers === null) return undefined
-  if (Array.isArray(workers)) {
-    return workers.map((entry: string | (Mapping & { readonly name: string }), index) => {
-      const { name, ...narrowing } = typeof entry === 'string' ? { name: entry } : entry
-      return entryOf({ around, name, narrowing, key: `${prefix}workers.${index}` })
-    })
+/** What a schema of one zone cannot know. */
+function checkZones(reading: Reading, zones: readonly ZoneRequest[]): void {
+  for (const [index, { name, target, mode, hostPath, size, advisory, from }] of zones.entries()) {
+    const other = zones.slice(0, index).find((zone) => zone.name === name || zone.target === target)
+    if (mode === 'tmpfs' && hostPath !== undefined)
+      refuse(reading, from, { expected: 'no host path together with mode tmpfs', got: quoteText(hostPath) })
+    if (mode !== 'tmpfs' && size !== undefined)
+      refuse(reading, from, { expected: 'size only together with mode tmpfs', got: `mode ${mode}` })
+    if (other !== undefined)
+      refuse(reading, from, {
+        expected: 'a name and a target of its own',
+        got: other.name === name ? `a second zone named ${name}` : `${target}, where zone ${other.name} is`,
+      })
+    if (advisory !== undefined)
+      warn(
+        reading,
+        'W_ADVISORY',
+        from,
+        `zone ${name}: ${Object.keys(advisory).join(', ')}: kept, but a mount cannot enforce it.`,
+      )
   }
-  return Object.entries(workers as Readonly<Record<string, Mapping | null>>).map(([name, narrowing]) =>
-    entryOf({ around, name, narrowing: narrowing ?? {}, key: `${prefix}workers.${name}` }),
-  )
-}
-
-function entryOf(input: {
-  readonly around: Surroundings
-  readonly name: string
-  readonly narrowing: Mapping
-  readonly key: string
-}): ReadEntry {
-  const { around, name, narrowing, key } = input
-  const from = { file: around.file, line: lineOf(around.lines, key), key }
-  const reading = readName(name)
-  const problems = reading.ok ? [] : [{ ...from, expected: reading.expected, got: reading.got }]
-  if (Object.keys(narrowing).length === 0) return { worker: { name, from }, warnings: [], problems }
-  const read = readSandbox({ around, layer: 'workshop', sections: [{ key, value: narrowing }] })
-  return {
-    worker: { name, narrowing: read.request, from },
-    warnings: read.warnings,
-    problems: [...problems, ...read.problems],
-  }
-}
-
-function twiceNamed({ file, lines }: Surroundings, entries: readonly ReadEntry[]): readonly Problem[] {
-  const names = entries.map(({ worker }) => worker.name)
-  return entries.flatMap(({ worker }, index) =>
-    names.indexOf(worker.name) === index
-      ? []
-      : [
-          {
-            file,
-            line: lineOf(lines, worker.from.key),
-            key: worker.from.key,
-            expected: 'every worker once',
-            got: `${worker.name} again`,
-          },
-        ],
-  )
 }

@@ -1,48 +1,43 @@
 /**
- * Every shape in which a worker or workshop may be written, declared once: validation, the unknown-key warnings and the JSON
- * schemas for editors come from here. What a policy key takes is in policy/keys/; here are the other spellings around it.
- * Pure.
+ * Workers and workshops in normal form, declared once: the checks and the JSON schemas for editors come from here. The keys of a
+ * policy are declared in policy/keys/; other spellings are in spellings/. Pure.
  */
 import { z } from 'zod'
 import { oneOf, readBoolean, readHostPath, readLine, readTarget, readZoneName } from '../policy/readers.ts'
 import { readBy, sandboxSchema, sectionNamed } from '../policy/schema.ts'
-import { listWords } from '../text/choices.ts'
 import { misunderstood, type Reader, understood } from '../text/units.ts'
 import { codePointName, hiddenCharacter } from './shell-words.ts'
+import type { Decision } from './worker.ts'
 
-/** A value understood by a reader of ours, with the words it expects. `type` and `description` are for the JSON schema. */
+/** `type` and `description` are for the JSON schema. */
 function word<Output>(reader: Reader<Output>, description: string, type: string | readonly string[] = 'string') {
   return readBy(reader, { type, description })
 }
-
-const orNull =
-  <Output>(reader: Reader<Output>): Reader<Output | null> =>
-  (value) =>
-    value === null ? understood(null) : reader(value)
+const anything = (description: string) => z.unknown().optional().meta({ description })
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9 ._-]{0,63}$/
-const EXPECTED_NAME = 'a name of 1 to 64 ASCII letters, digits, spaces, "-", "_" or "."'
 /** The name of a worker or workshop: ASCII, so that no two look alike, and never a path. */
-export const readName: Reader<string> = (value) => {
-  if (typeof value === 'string' && NAME.test(value)) return understood(value)
-  return { ...misunderstood(EXPECTED_NAME, value), got: `${misunderstood('', value).got}${unusualCharacter(value)}` }
-}
+export const readName: Reader<string> = (value) =>
+  withUnusual(
+    value,
+    typeof value === 'string' && NAME.test(value)
+      ? understood(value)
+      : misunderstood('a name of 1 to 64 ASCII letters, digits, spaces, "-", "_" or "."', value),
+  )
+const readRequestedZone: Reader<string> = (value) => withUnusual(value, readZoneName(value))
 
-/** The zone's name as policies read it, with the character that does not belong named: it may look as if it did. */
-const readRequestedZone: Reader<string> = (value) => {
-  const reading = readZoneName(value)
-  return reading.ok ? reading : { ...reading, got: `${reading.got}${unusualCharacter(value)}` }
-}
-
-function unusualCharacter(value: unknown): string {
-  if (typeof value !== 'string') return ''
-  const unusual = [...value].find((character) => character > '~' || hiddenCharacter(character) !== undefined)
-  return unusual === undefined ? '' : ` with ${codePointName(unusual)}`
+/** A refusal names the character that does not belong: it may look like one that does. */
+function withUnusual(value: unknown, reading: ReturnType<Reader<string>>): ReturnType<Reader<string>> {
+  const unusual = [...String(value)].find((character) => character > '~' || hiddenCharacter(character) !== undefined)
+  const isNamed = !reading.ok && typeof value === 'string' && unusual !== undefined
+  return isNamed ? { ...reading, got: `${reading.got} with ${codePointName(unusual)}` } : reading
 }
 
 const text: Reader<string> = (value) => (typeof value === 'string' ? understood(value) : misunderstood('text', value))
+const textOrNull: Reader<string | null> = (value) => (value === null ? understood(null) : text(value))
+const description = word(textOrNull, 'What it is for, in one line.', ['string', 'null']).optional()
 
-/** A comma-separated text or a list of texts; null stands for none. */
+/** Null means none. */
 const readNames: Reader<unknown> = (value) => {
   const isList = Array.isArray(value) && value.every((element) => typeof element === 'string')
   return isList || typeof value === 'string' || value === null
@@ -51,111 +46,76 @@ const readNames: Reader<unknown> = (value) => {
 }
 const names = (description: string) => word(readNames, description, ['string', 'array', 'null']).optional()
 
-const anything = (description: string) => z.unknown().optional().meta({ description })
+/** Rules that other programs enforce inside a zone; a mount cannot. */
+export const ADVISORY_KEYS = [
+  'suffixes',
+  'allowed_suffixes',
+  'max_bytes',
+  'max_file_bytes',
+  'write_approval',
+  'approval',
+] as const
+const advisory = Object.fromEntries(ADVISORY_KEYS.map((key) => [key, anything('Advisory: a mount cannot enforce it.')]))
 
-/** Rules that other programs keep inside a zone; a mount cannot. */
-const ADVISORY = {
-  suffixes: anything('Advisory: file name endings that tools should keep to.'),
-  allowed_suffixes: anything('Advisory: the same.'),
-  max_bytes: anything('Advisory: largest file in bytes.'),
-  max_file_bytes: anything('Advisory: the same.'),
-  write_approval: anything('Advisory: tools should ask before they write.'),
-  approval: anything('Advisory: tools should ask, by operation.'),
-  description: anything('For people.'),
-} as const
-export const ADVISORY_KEYS: readonly string[] = Object.keys(ADVISORY).filter((key) => key !== 'description')
-
-const hostPath = word(readHostPath, 'Directory on the host, relative to this file. Without one the zone is a request.')
-const target = word(readTarget, 'Where it appears inside.')
-const readonly = word(readBoolean, 'true: read-only.', 'boolean')
-const { name: _name, hostPath: _path, target: _target, ...zoneKeys } = sectionNamed('zones').shape
-
-const zoneFields = {
-  ...zoneKeys,
+const hostPath = word(readHostPath, 'Directory on the host, relative to this file. Without it the zone is a request.')
+const target = word(readTarget, 'Mount point inside.')
+const readonly = word(readBoolean, 'true: read-only.', 'boolean').optional()
+const zone = z.strictObject({
+  ...sectionNamed('zones').shape,
+  name: word(readRequestedZone, 'Its name; it appears at /NAME.'),
   hostPath: hostPath.optional(),
-  path: hostPath.optional(),
-  root: hostPath.optional(),
-  host_path: hostPath.optional(),
   target: target.optional(),
-  mount_point: target.optional(),
-  readonly: readonly.optional(),
-  ...ADVISORY,
-} as const
+  description: anything('For people.'),
+  ...advisory,
+})
 
-const zoneName = word(readRequestedZone, 'Its name; it appears at /NAME.')
-const listedZone = z.strictObject({ name: zoneName, ...zoneFields })
-const mappedZone = z.strictObject(zoneFields)
-const zoneMap = z
-  .record(z.string(), mappedZone)
-  .superRefine((zones, context) => {
-    for (const name of Object.keys(zones)) {
-      const reading = readRequestedZone(name)
-      if (!reading.ok)
-        context.addIssue({ code: 'custom', path: [name], message: reading.expected, params: { ...reading } })
-    }
-  })
-  .meta({ description: 'Zones by name.' })
-
-const readMount: Reader<string> = (value) =>
-  typeof value === 'string' && parseMount(value) !== undefined
-    ? understood(value)
-    : misunderstood('SOURCE:TARGET, SOURCE:TARGET:ro or SOURCE:TARGET:rw with an absolute TARGET', value)
-
-export interface MountText {
-  readonly source: string
-  readonly target: string
-  readonly mode?: 'ro' | 'rw'
-}
-
-/** `./src:/workspace/src:ro`; undefined for anything else. */
-export function parseMount(value: string): MountText | undefined {
-  const match = /^([^:]+):(\/[^:]*)(?::(ro|rw))?$/.exec(value)
-  if (match === null) return undefined
-  const [, source = '', where = '', mode] = match
-  return { source, target: where, ...(mode === undefined ? {} : { mode: mode as 'ro' | 'rw' }) }
-}
-
-const mount = z.strictObject({
+/** A mount that is not text. */
+export const mountShape = z.strictObject({
   type: word(oneOf(['bind']), 'Only bind mounts.').optional(),
   source: hostPath.optional(),
   host_path: hostPath.optional(),
   hostPath: hostPath.optional(),
   target: target.optional(),
   mount_point: target.optional(),
-  mode: word(oneOf(['ro', 'rw']), 'ro or rw; ro when it is left out.').optional(),
-  readonly: readonly.optional(),
+  mode: word(oneOf(['ro', 'rw']), 'ro (default) or rw.').optional(),
+  readonly,
 })
-
-const ISOLATIONS = ['docker', 'process', 'namespace', 'auto'] as const
-const isolation = word(oneOf(ISOLATIONS), `Backend: ${listWords(ISOLATIONS)}.`)
 
 const { extends: _extends, zones: _zones, ...policyKeys } = sandboxSchema.shape
 
-const sandboxFields = {
+/** The section `sandbox`. */
+export const sandboxShape = z.strictObject({
   ...policyKeys,
+  zones: z.array(zone).meta({ description: 'Zones.' }),
+  restrict: word(readTarget, 'Only this subtree of the directories inside.').optional(),
+  readonly,
+})
+
+export const ISOLATIONS = ['docker', 'process', 'namespace', 'auto'] as const
+/** Keys of a section that become zones, the backend or the directory of host paths. */
+const SANDBOX_SPELLINGS = {
   zones: z
-    .union([z.array(listedZone), zoneMap])
+    .union([z.array(z.looseObject(zone.shape)), z.record(z.string(), z.unknown())])
     .optional()
     .meta({ description: 'Zones, as a list or by name.' }),
-  paths: zoneMap.optional(),
+  paths: anything('Zones by name.'),
   mounts: z
-    .array(z.union([word(readMount, 'SOURCE:TARGET[:ro|rw]'), mount]))
+    .array(z.union([word(text, 'SOURCE:TARGET[:ro|rw]'), mountShape]))
     .optional()
-    .meta({ description: 'Zones in the words of docker; without a mode they are read-only.' }),
-  root: word(readHostPath, 'What host paths are relative to; without zones, the directory at /workspace.').optional(),
-  mode: word(
-    oneOf(['direct', 'sandboxed']),
-    'sandboxed: paths are relative to .sandbox unless root says otherwise.',
+    .meta({ description: 'Zones in the words of Docker; without a mode they are read-only.' }),
+  root: word(
+    readHostPath,
+    'Directory that host paths are relative to; without zones, the one at /workspace.',
   ).optional(),
-  restrict: word(readTarget, 'Only this subtree of what is visible inside.').optional(),
-  readonly: readonly.optional(),
-  isolation: isolation.optional(),
+  mode: word(oneOf(['direct', 'sandboxed']), 'sandboxed: the default of root is .sandbox.').optional(),
+  isolation: z.unknown().optional().meta({ type: 'string', description: 'Backend.', enum: ISOLATIONS }),
 } as const
+/** The section with every spelling, for editors. */
+const writtenSandbox = sandboxShape.extend(SANDBOX_SPELLINGS).nullable().optional()
+const anySandbox = z.record(z.string(), z.unknown()).nullable().optional()
 
-/** The section `sandbox` of a worker. */
-export const sandboxShape = z.strictObject(sandboxFields)
-
-const APPROVALS = {
+/** What the words of `approval` mean. */
+export const APPROVAL_WORDS = {
   preApproved: 'run',
   pre_approved: 'run',
   allowed: 'run',
@@ -165,10 +125,9 @@ const APPROVALS = {
   blocked: 'block',
   block: 'block',
   deny: 'block',
-} as const
-/** What the words of `approval` mean. */
-export const APPROVAL_WORDS: Readonly<Record<string, 'run' | 'ask' | 'block'>> = APPROVALS
-const approval = word(oneOf(Object.keys(APPROVALS)), 'preApproved: run; ask; blocked.')
+} as const satisfies Readonly<Record<string, Decision>>
+export type ApprovalWord = keyof typeof APPROVAL_WORDS
+const approval = word(oneOf(Object.keys(APPROVAL_WORDS) as ApprovalWord[]), 'preApproved: run; ask; blocked.')
 
 const ruleFields = {
   approval_required: word(readBoolean, 'true: ask; false: run.', 'boolean').optional(),
@@ -176,64 +135,22 @@ const ruleFields = {
   allowed: word(readBoolean, 'false: blocked.', 'boolean').optional(),
   description: anything('For people.'),
 } as const
-const ruleShape = z.strictObject({
-  pattern: word(readLine, 'Words a command begins with; a final * stands for anything.'),
-  ...ruleFields,
-})
-const defaultShape = z.union([approval, z.strictObject(ruleFields)])
-const rules = z.array(ruleShape).meta({ description: 'The first that matches counts.' })
-
-/** What may stand under a shell toolset. */
-export const shellShape = z
-  .strictObject({
-    rules: rules.optional(),
-    default: defaultShape.optional(),
-    _approval_config: anything('Of other programs.'),
-  })
-  .nullable()
-
-const toolsets = z
-  .union([
-    z.array(z.union([word(text, 'Name of a toolset.'), z.record(z.string(), z.unknown())])),
-    z.record(z.string(), z.unknown()),
-  ])
-  .nullable()
+const rules = z
+  .array(
+    z.strictObject({ pattern: word(readLine, 'First words of a command; a final * means anything.'), ...ruleFields }),
+  )
+  .meta({ description: 'The first that matches counts.' })
   .optional()
-  .meta({
-    description: 'Sets of tools; what is not named is not there. Without a shell toolset no command can be run.',
-  })
+const fallback = z
+  .union([approval, z.strictObject(ruleFields)])
+  .optional()
+  .meta({ description: 'For commands that no rule matches.' })
 
-const workerFields = {
-  name: word(readName, 'How the worker is called.').optional(),
-  description: word(orNull(text), 'What it is for, in one line.', ['string', 'null']).optional(),
-  model: word(orNull(text), 'Model; not used by exec.', ['string', 'null']).optional(),
-  tools: names('Tools, e.g. Read, Bash(git diff:*). An empty list means none, no list at all means any.'),
-  'allowed-tools': names('The same.'),
-  allowed_tools: names('The same.'),
-  'disallowed-tools': names('Tools that are taken away.'),
-  disallowedTools: names('The same.'),
-  toolsets,
-  tool_rules: z
-    .record(z.string(), z.unknown())
-    .nullable()
-    .optional()
-    .meta({ description: 'Approval by tool; `shell` counts.' }),
-  shell_rules: rules.optional(),
-  shell_default: defaultShape.optional().meta({ description: 'What holds when no rule of shell_rules matches.' }),
-  'delegates-to': names('Workers it may call.'),
-  delegates_to: names('The same.'),
-  allow_workers: names('The same.'),
-  sandbox: sandboxShape
-    .nullable()
-    .optional()
-    .meta({ description: 'What it wishes to see and use; it gets at most what is granted.' }),
-  sandboxes: zoneMap.optional().meta({ description: 'Zones by name, as old workers have them.' }),
-  result_type: anything('Opaque reference to a schema.'),
-  output_schema_ref: anything('Opaque reference to a schema.'),
-  schema_in_ref: anything('Opaque reference to a schema.'),
-  schema_out_ref: anything('Opaque reference to a schema.'),
-  input_model_ref: anything('Opaque reference to a schema.'),
-} as const
+/** The options of a shell toolset. */
+export const shellShape = z
+  .strictObject({ rules, default: fallback, _approval_config: anything('Of other programs.') })
+  .nullable()
+
 export const IO_KEYS = [
   'result_type',
   'output_schema_ref',
@@ -242,11 +159,41 @@ export const IO_KEYS = [
   'input_model_ref',
 ] as const
 
-/** Front matter of a worker, agent or skill. Other programs have keys of their own in it, so unknown ones are let through. */
-export const workerShape = z.looseObject(workerFields)
+const anyToolset = z.record(z.string(), z.unknown())
+const workerFields = {
+  name: word(readName, 'Name of the worker.').optional(),
+  description,
+  model: word(textOrNull, 'Model; not used by exec.', ['string', 'null']).optional(),
+  tools: names('Tools, e.g. Read, Bash(git diff:*). An empty list means none, no list at all means any.'),
+  'allowed-tools': names('The same.'),
+  allowed_tools: names('The same.'),
+  'disallowed-tools': names('Tools that it may not use.'),
+  disallowedTools: names('The same.'),
+  toolsets: z
+    .union([z.array(z.union([word(text, 'Name of a toolset.'), anyToolset])), anyToolset])
+    .nullable()
+    .optional()
+    .meta({ description: 'Sets of tools, and no others. Without a shell toolset no command can be run.' }),
+  tool_rules: anyToolset.nullable().optional().meta({ description: 'Approval by tool; only `shell` has an effect.' }),
+  shell_rules: rules,
+  shell_default: fallback,
+  'delegates-to': names('Workers it may call.'),
+  delegates_to: names('The same.'),
+  allow_workers: names('The same.'),
+  sandbox: anySandbox,
+  sandboxes: anySandbox.unwrap().unwrap().optional().meta({ description: 'Zones by name.' }),
+  ...Object.fromEntries(IO_KEYS.map((key) => [key, anything('Opaque reference to a schema.')])),
+} as const
 
-/** Keys that other programs understand and that change nothing here: no warning. */
-const FOREIGN_KEYS = [
+/** Front matter of a worker, agent or skill. Other programs have their own keys in it, so unknown ones are no error. */
+export const workerShape = z.looseObject(workerFields)
+export const writtenWorkerShape = workerShape.extend({
+  sandbox: writtenSandbox.meta({ description: 'Requested files and limits; it gets at most what is granted.' }),
+})
+
+/** Every top-level key of front matter that needs no warning: ours, and those of other programs that change nothing here. */
+export const KNOWN_WORKER_KEYS: readonly string[] = [
+  ...Object.keys(workerFields),
   'entry',
   'license',
   'version',
@@ -260,33 +207,34 @@ const FOREIGN_KEYS = [
   'server_side_tools',
   'max_depth',
   'locked',
-] as const
-/** Every top-level key of front matter that needs no warning. */
-export const KNOWN_WORKER_KEYS: readonly string[] = [...Object.keys(workerFields), ...FOREIGN_KEYS]
+]
 
-const narrowingFields = { name: word(readName, 'A worker that may run here.'), ...sandboxFields } as const
-const narrowing = z.strictObject(narrowingFields)
 const workshopFields = {
-  name: word(readName, 'How the workshop is called.'),
-  description: word(orNull(text), 'What it is for, in one line.', ['string', 'null']).optional(),
-  isolation: isolation.optional(),
-  container: sandboxShape.nullable().optional(),
-  sandbox: sandboxShape.nullable().optional(),
+  name: word(readName, 'Name of the workshop.'),
+  description,
+  isolation: SANDBOX_SPELLINGS.isolation,
+  container: anySandbox,
+  sandbox: anySandbox,
+  workers: z
+    .union([z.array(z.unknown()), z.record(z.string(), anySandbox)])
+    .nullable()
+    .optional(),
+  allow_worker_zones: word(readBoolean, 'Workers may add zones inside the project directory.', 'boolean').optional(),
+} as const
+/** A workshop without its outer key. */
+export const workshopShape = z.strictObject(workshopFields)
+export const WORKSHOP_KEYS: readonly string[] = Object.keys(workshopFields)
+
+const workerName = word(readName, 'A worker that may run here.')
+export const writtenWorkshopShape = workshopShape.extend({
+  container: writtenSandbox,
+  sandbox: writtenSandbox,
   workers: z
     .union([
-      z.array(z.union([word(readName, 'A worker that may run here.'), narrowing])),
-      z.record(z.string(), sandboxShape.nullable()),
+      z.array(z.union([workerName, sandboxShape.extend({ ...SANDBOX_SPELLINGS, name: workerName })])),
+      z.record(z.string(), writtenSandbox),
     ])
     .nullable()
     .optional()
-    .meta({
-      description: 'The workers that may run here, each with what this workshop takes away from it. Left out: any.',
-    }),
-  allow_worker_zones: word(readBoolean, 'Workers may add zones inside the project directory.', 'boolean').optional(),
-} as const
-
-/** A workshop without its outer key. */
-export const workshopShape = z.strictObject(workshopFields)
-/** A workshop below the key `workshop`. */
-export const nestedWorkshopShape = z.strictObject({ workshop: workshopShape })
-export const WORKSHOP_KEYS: readonly string[] = Object.keys(workshopFields)
+    .meta({ description: 'Workers that may run here, each with its restrictions. Without this key: any.' }),
+})
