@@ -9,7 +9,13 @@ import type { GivenOptions } from '../policy/option-layer.ts'
 import { listWords } from '../text/choices.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { commanderProblem, optionFor } from './commander.ts'
-import { type ArgumentDeclaration, type FlagDeclaration, type SubcommandDeclaration, usageOf } from './subcommands.ts'
+import {
+  type ArgumentDeclaration,
+  type FlagDeclaration,
+  isTakenBy,
+  type SubcommandDeclaration,
+  usageOf,
+} from './subcommands.ts'
 import { usageError } from './usage-error.ts'
 
 export interface Arguments {
@@ -117,12 +123,7 @@ const flagFor =
 
 /** Grouped as in the help of exec. */
 function execOptionsOf({ declaration, words, options }: Building): readonly NamedOption[] {
-  const { execOptions = [] } = declaration
-  const isTaken = ({ name, sets }: ExplainedOption) =>
-    sets === undefined && name !== 'profile'
-      ? name === 'workshop' && execOptions.includes('workshop')
-      : execOptions.includes('policy')
-  return options.filter(isTaken).map((option) => ({
+  return options.filter(isTakenBy(declaration)).map((option) => ({
     name: option.name,
     option: optionFor(option, { words, hint: 'llm-do exec --help' }).helpGroup(`${option.group}:`),
   }))

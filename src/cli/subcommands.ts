@@ -348,28 +348,10 @@ export function usageOf(declaration: SubcommandDeclaration, isShort = false): st
   return parts.join(' ')
 }
 
-/** Where a command line stands after its first words, and what can follow there. */
-export interface CompletedPlace {
-  /** `profiles show`. */
-  readonly path: string
-  /** Actions, choices and flags. */
-  readonly words: readonly string[]
-  readonly kinds: readonly NonNullable<ArgumentDeclaration['completes']>[]
-  /** The command line of exec follows. */
-  readonly takesCommandLine: boolean
-}
-
-/** One for each subcommand, and for each of its actions. */
-export function completedPlaces(declarations = DECLARED, before = ''): readonly CompletedPlace[] {
-  return declarations.flatMap((declaration) => {
-    const { name, flags = [], arguments: operands = [], actions = [], takesCommandLine = false } = declaration
-    const path = `${before}${name}`
-    const words = [
-      ...actions.map((action) => action.name),
-      ...operands.flatMap(({ choices = [] }) => choices),
-      ...flags.flatMap((flag) => flag.choices?.map((choice) => `--${flag.name}=${choice}`) ?? [`--${flag.name}`]),
-    ]
-    const kinds = operands.flatMap(({ completes }) => completes ?? [])
-    return [{ path, words, kinds, takesCommandLine }, ...completedPlaces(actions, `${path} `)]
-  })
-}
+/** Whether a subcommand takes this option of exec: one that sets the policy, or `--workshop`. */
+export const isTakenBy =
+  ({ execOptions = [] }: SubcommandDeclaration) =>
+  ({ name, sets }: { readonly name: string; readonly sets?: unknown }): boolean =>
+    sets === undefined && name !== 'profile'
+      ? name === 'workshop' && execOptions.includes('workshop')
+      : execOptions.includes('policy')

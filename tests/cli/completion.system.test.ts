@@ -1,4 +1,4 @@
-/** The completion in real shells, which ask the program for the names that exist at the moment. */
+/** The completion in real shells, which ask the program for everything. */
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -22,7 +22,7 @@ async function makePlace(): Promise<Place> {
   mkdirSync(join(cwd, 'home/.config/llm-do/profiles'), { recursive: true })
   writeFileSync(join(cwd, 'home/.config/llm-do/profiles/unusual.yaml'), 'sandbox: {}\n')
   writeFileSync(join(cwd, 'peculiar.worker'), '---\nname: peculiar\n---\nx\n')
-  mkdirSync(join(cwd, 'some-data'))
+  for (const name of ['some-data', 'my folder']) mkdirSync(join(cwd, name))
   writeFileSync(join(cwd, 'llm-do.bash'), bashCompletion())
   writeFileSync(join(cwd, 'llm-do.zsh'), zshCompletion())
   writeFileSync(join(cwd, 'llm-do.fish'), fishCompletion())
@@ -74,6 +74,9 @@ const ROWS: readonly (readonly [string, string, string])[] = [
   ['a worker to show', 'llm-do workers show data-c', 'data-cruncher'],
   ['an option of a pool', 'llm-do pool start --memo', '--memory'],
   ['an action', 'llm-do pool sto', 'stop'],
+  ['an option behind the value of another one', 'llm-do-exec --memory 1g --timeo', '--timeout'],
+  ['a program', 'llm-do exec -- setpri', 'setpriv'],
+  ['a file behind the command', 'llm-do-exec cat pecu', 'peculiar'],
 ]
 
 describe.each<['bash' | 'zsh' | 'fish', Shell, readonly (readonly [string, string, string])[]]>([
@@ -84,6 +87,9 @@ describe.each<['bash' | 'zsh' | 'fish', Shell, readonly (readonly [string, strin
       ['the file of a zone', 'llm-do exec --zone data=some', 'some-data'],
       ['an option behind a zone', 'llm-do exec --ro /a:/b --memo', '--memory'],
       ['a directory of a home', 'llm-do exec --home some', 'some-data'],
+      ['a value behind =', 'llm-do exec --net=h', 'host'],
+      ['all values behind =', 'llm-do exec --engine=', 'unshare'],
+      ['a name with a space', 'llm-do-exec --ro my', 'folder'],
     ],
   ],
   [
@@ -92,6 +98,7 @@ describe.each<['bash' | 'zsh' | 'fish', Shell, readonly (readonly [string, strin
     [
       ['the file of a zone', 'llm-do exec --zone data=some', 'data=some-data/'],
       ['a directory of a home', 'llm-do exec --home=some', '--home=some-data/'],
+      ['a value behind =', 'llm-do exec --net=h', '--net=host'],
     ],
   ],
   [
@@ -100,6 +107,7 @@ describe.each<['bash' | 'zsh' | 'fish', Shell, readonly (readonly [string, strin
     [
       ['the file of a zone', 'llm-do exec --zone data=some', 'data=some-data/'],
       ['a directory of a home', 'llm-do exec --home some', 'some-data/'],
+      ['a value behind =', 'llm-do exec --net=h', '--net=host'],
     ],
   ],
 ])('%s', (name, shell, own) => {

@@ -1,6 +1,6 @@
 /**
- * `llm-do __complete KIND`: the names that exist at this moment, for the completion of a shell. A line each: the name, and behind a tab
- * what it is. Nothing that a terminal could take for more than text, and nothing at all where something is wrong: a person is typing.
+ * `llm-do __complete WORD...`: what the last word can become, for the completion of a shell (completion.ts has the form of the answer).
+ * It prints only text that no terminal interprets, and nothing on an error: a person is typing.
  *
  * Edge: the working directory.
  */
@@ -8,14 +8,13 @@ import { realpathSync } from 'node:fs'
 import { SandboxError } from '../../error.ts'
 import { neutralise } from '../../report/text.ts'
 import type { Call } from '../call.ts'
+import { completionOf, type Offer } from '../completed-word.ts'
 import { currentDirectory } from '../current-directory.ts'
 import { writeStdout } from '../stdio.ts'
 import type { Subcommand } from '../subcommand.ts'
 import type { NamedThings } from '../subcommands.ts'
 
-type Offer = readonly [name: string, meaning: string]
-
-/** Each loads its own code: the others would be waited for. */
+/** Each loads only its own code. */
 const OFFERS: Readonly<Record<NamedThings, (call: Call) => Promise<readonly Offer[]>>> = {
   profiles: async ({ env }) => {
     const [{ listProfiles }, { homeOf, profileDirectories }] = await Promise.all([
@@ -55,17 +54,26 @@ const OFFERS: Readonly<Record<NamedThings, (call: Call) => Promise<readonly Offe
   },
 }
 
-const isKind = (word: string): word is NamedThings => Object.hasOwn(OFFERS, word)
+/** A name that is spelled in another way than it is would not be found. A line that starts with a colon is no word. */
+const isPlain = ([name]: Offer): boolean => neutralise(name) === name && !name.startsWith(':')
 
-/** A name that is spelled in another way than it is would not be found. */
-const isPlain = ([name]: Offer): boolean => neutralise(name) === name
+async function linesOf(call: Call): Promise<readonly string[]> {
+  const { offers = [], names = [], paths, prefix = '', commandAt } = completionOf(call.text)
+  const existing = (await Promise.all(names.map((kind) => OFFERS[kind](call)))).flat()
+  const current = call.text.at(-1) ?? ''
+  const words = [...offers, ...existing.map(([name, meaning]): Offer => [`${prefix}${name}`, meaning])]
+  return [
+    ...words
+      .filter(isPlain)
+      .flatMap(([word, meaning]) => (word.startsWith(current) ? `${word}\t${neutralise(meaning)}` : [])),
+    ...(paths === undefined ? [] : [`:${paths} ${prefix}`]),
+    ...(commandAt === undefined ? [] : [`:command ${commandAt}`]),
+  ]
+}
 
 export const complete: Subcommand = async (call) => {
-  const [kind = ''] = call.text
-  if (!isKind(kind)) return 1
   try {
-    const offers = (await OFFERS[kind](call)).filter(isPlain)
-    await writeStdout(offers.map(([name, meaning]) => `${name}\t${neutralise(meaning)}\n`).join(''))
+    await writeStdout((await linesOf(call)).map((line) => `${line}\n`).join(''))
     return 0
   } catch (error) {
     if (error instanceof SandboxError) return 1
