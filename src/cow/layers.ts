@@ -9,6 +9,7 @@ import { SandboxError } from '../error.ts'
 import { checkNativeProgram, nativeDirectory } from '../os/native-programs.ts'
 import { isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
+import { meantBy } from '../text/shortened-id.ts'
 import {
   type Change,
   isChange,
@@ -49,11 +50,10 @@ export function findLayer(id: string, env: Environment): Layer {
 }
 
 export function findPlace(id: string, env: Environment): LayerPlace {
-  const all = placesOf(env)
-  const exact = all.filter((place) => place.id === id)
-  const found =
-    exact.length > 0 ? exact : ID.test(id) ? all.filter((one) => one.id.startsWith(id) && hasBegun(one)) : []
-  const [place, other] = found
+  const [place, other] = meantBy(
+    id,
+    placesOf(env).filter((one) => one.id === id || hasBegun(one)),
+  )
   if (place === undefined || other !== undefined) {
     throw new SandboxError(
       'LAYER_NOT_FOUND',

@@ -15,6 +15,7 @@ import {
   readPrivateFile,
   writePrivateFile,
 } from '../os/private-files.ts'
+import { meantBy } from '../text/shortened-id.ts'
 import { now } from './run-id.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -103,14 +104,17 @@ function readRecord(place: string, id: string): FailedRun | undefined {
   return { id, exitStatus: Number(exitStatus), hadInput: input !== 'none', directory, words: words.slice(0, -1) }
 }
 
-/** @throws SandboxError where there is none, or no such one */
+/**
+ * @param id or the unique beginning of one; without it, the last run
+ * @throws SandboxError RUN_NOT_FOUND
+ */
 export function findFailedRun(env: Environment, id: string | undefined): FailedRun {
   const runs = failedRuns(env)
-  const found = id === undefined ? runs[0] : runs.find((one) => one.id === id)
-  if (found !== undefined && isDirectory(found.directory)) return found
+  const [found, other] = id === undefined ? runs.slice(0, 1) : meantBy(id, runs)
+  if (found !== undefined && other === undefined && isDirectory(found.directory)) return found
   const what =
-    found === undefined
-      ? `no failed run ${id === undefined ? 'is known' : `has the ID ${JSON.stringify(id)}`}.`
+    found === undefined || other !== undefined
+      ? `${found === undefined ? 'no' : 'more than one'} failed run ${id === undefined ? 'is known' : `has the ID ${JSON.stringify(id)}`}.`
       : `${JSON.stringify(found.directory)}, where that run was, is not there any more.`
   throw new SandboxError('RUN_NOT_FOUND', what, {
     hint: 'llm-do why --list, or at once: llm-do exec --explain -- COMMAND',

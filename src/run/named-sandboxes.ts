@@ -12,6 +12,7 @@ import { tryLock } from '../os/file-lock.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
 import { isGone, isHere, ownIdentity } from '../os/process-identity.ts'
+import { meantBy } from '../text/shortened-id.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -113,14 +114,27 @@ function readNamed(env: Environment, name: string): NamedSandbox | undefined {
   return readJson(directoryOfNamed(env, name), STATE_FILE) as NamedSandbox | undefined
 }
 
-/** @throws SandboxError SANDBOX_NOT_FOUND */
-export function findNamed(env: Environment, name: string): NamedSandbox {
-  const found = readNamed(env, name)
-  if (found !== undefined) return found
-  throw new SandboxError('SANDBOX_NOT_FOUND', `no sandbox is called ${name}.`, {
-    hint: 'llm-do ps, or llm-do ps --ended',
-  })
+/**
+ * @param word its name, the ID of its run, or the unique beginning of that ID
+ * @throws SandboxError SANDBOX_NOT_FOUND
+ */
+export function findNamed(env: Environment, word: string): NamedSandbox {
+  const named = listNamed(env).map((sandbox) => ({ id: sandbox.runId, sandbox }))
+  const same = named.filter(({ sandbox }) => sandbox.name === word)
+  const [found, other] = same.length > 0 ? same : meantBy(word, named)
+  if (found !== undefined && other === undefined) return found.sandbox
+  throw new SandboxError(
+    'SANDBOX_NOT_FOUND',
+    `${other === undefined ? 'no sandbox is' : 'several sandboxes are'} called ${word}.`,
+    {
+      hint: 'llm-do ps, or llm-do ps --ended',
+    },
+  )
 }
+
+/** The ID of a run by the name of its sandbox; any other word as it is. */
+export const runIdOf = (env: Environment, word: string): string =>
+  listNamed(env).find(({ name }) => name === word)?.runId ?? word
 
 export function listNamed(env: Environment): readonly NamedSandbox[] {
   if (!isOwnDirectory(placeOf(env), own())) return []

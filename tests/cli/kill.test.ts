@@ -2,7 +2,7 @@ import { beforeEach, expect, test, vi } from 'vitest'
 import { kill } from '../../src/cli/commands/kill.ts'
 import { isOwn, listRuns, type RunLine, runRunsProgram } from '../../src/cli/run-records.ts'
 import { writeStderr } from '../../src/cli/stdio.ts'
-import { listNamed } from '../../src/run/named-sandboxes.ts'
+import { runIdOf } from '../../src/run/named-sandboxes.ts'
 
 vi.mock('../../src/cli/run-records.ts')
 vi.mock('../../src/cli/stdio.ts')
@@ -15,7 +15,7 @@ const run = (id: string, uid = 0): RunLine => ({
 beforeEach(() => {
   vi.resetAllMocks()
   vi.mocked(listRuns).mockReturnValue([run('abc1'), run('abd2'), run('foreign3', 7)])
-  vi.mocked(listNamed).mockReturnValue([])
+  vi.mocked(runIdOf).mockImplementation((_, word) => (word === 'named' ? 'abc1' : word))
   vi.mocked(isOwn).mockImplementation(({ uid }) => uid === 0)
   vi.mocked(runRunsProgram).mockResolvedValue({ status: 0, stdout: '' })
 })
@@ -24,6 +24,7 @@ const killed = () => vi.mocked(runRunsProgram).mock.calls.map(([, , id]) => id)
 
 test.each([
   ['a whole ID', ['abc1'], ['abc1']],
+  ['the name of a sandbox', ['named'], ['abc1']],
   ['the beginning of one ID, and another ID', ['abc', 'abd2'], ['abc1', 'abd2']],
 ])('%s ends the run', async (_, operands, ended) => {
   expect(await kill({ text: operands, env: {}, parent: 0 })).toBe(0)

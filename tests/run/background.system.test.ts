@@ -29,7 +29,9 @@ describeWith('userns', 'a sandbox in the background', () => {
         status: 125,
         err: expect.stringContaining('SANDBOX_EXISTS'),
       })
-      expect(await llmDo(['stop', name])).toEqual({ status: 0, out: '', err: '' })
+      const { id = '' } = (await listed(name)) ?? {}
+      expect((await llmDo(['logs', id])).out).toMatch(/^one\n/)
+      expect(await llmDo(['stop', id.slice(0, -1)])).toEqual({ status: 0, out: '', err: '' })
       expect([await listed(name), await ended(name)]).toEqual([undefined, undefined])
       expect(await llmDo(['logs', name])).toMatchObject({ status: 125 })
       await expectNothingLeft({ before, mark: name })

@@ -34,7 +34,7 @@ export async function enter(name: string, { env, bytes }: Call, line: CommandLin
   if (stateOf(env, sandbox) !== 'running')
     throw new SandboxError('SANDBOX_NOT_FOUND', `${name} has ended.`, { hint: `llm-do stop ${name}` })
   const how = line.given['tty'] === true ? 'terminal' : 'plain'
-  return await runEnter([directoryOfNamed(env, name), String(process.pid), how, '--', ...command], env['TERM'])
+  return await runEnter([directoryOfNamed(env, sandbox.name), String(process.pid), how, '--', ...command], env['TERM'])
 }
 
 /** It ends with us: the kernel tells it. */

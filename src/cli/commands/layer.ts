@@ -16,6 +16,7 @@ import {
   undoLayer,
 } from '../../cow/layers.ts'
 import { neutralise } from '../../report/text.ts'
+import { runIdOf } from '../../run/named-sandboxes.ts'
 import type { Environment } from '../call.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
@@ -24,7 +25,7 @@ import { subcommand } from '../subcommand.ts'
 const CONFLICT = 3
 
 const layerOf = (id: string | undefined, env: Environment): Layer =>
-  id === undefined ? lastLayer(env) : findLayer(id, env)
+  id === undefined ? lastLayer(env) : findLayer(runIdOf(env, id), env)
 
 const LETTER: Readonly<Record<Change['kind'], string>> = {
   added: 'A',
@@ -137,7 +138,7 @@ export const apply = subcommand('apply', async ({ operands: [id, ...paths], flag
 })
 
 export const undo = subcommand('undo', async ({ operands: [id], flags }, { env }) => {
-  const layer = id === undefined ? lastLayer(env, { isApplied: true }) : findLayer(id, env)
+  const layer = id === undefined ? lastLayer(env, { isApplied: true }) : findLayer(runIdOf(env, id), env)
   const changed = await undoLayer(layer, flags['force'] === true)
   await writeStderr([
     changed === undefined
@@ -152,7 +153,8 @@ export const discard = subcommand('discard', async ({ operands, flags }, { env }
   const ids = operands.length === 0 ? [lastLayer(env).id] : operands
   for (const word of ids) {
     // A damaged layer can be thrown away, too.
-    const place = force ? findPlace(word, env) : findLayer(word, env)
+    const id = runIdOf(env, word)
+    const place = force ? findPlace(id, env) : findLayer(id, env)
     await discardLayer(place, force)
     await writeStderr([`llm-do: the changes of ${place.id.slice(0, 8)} were discarded`])
   }

@@ -26,9 +26,9 @@ function isRunning(env: Environment, { name }: NamedSandbox): boolean {
   }
 }
 
-const parsed = subcommand('logs', async ({ operands: [name = ''], flags }, { env }) => {
-  const sandbox = findNamed(env, name)
-  const reader = new LogReader(directoryOfNamed(env, name))
+const parsed = subcommand('logs', async ({ operands: [word = ''], flags }, { env }) => {
+  const sandbox = findNamed(env, word)
+  const reader = new LogReader(directoryOfNamed(env, sandbox.name))
   for (let isLast = false; !isLast; ) {
     // Asked before the look: what was printed before the end is in the log by then.
     isLast = flags['follow'] !== true || !isRunning(env, sandbox)

@@ -39,9 +39,9 @@ async function untilGone(env: Environment, sandbox: NamedSandbox): Promise<boole
 }
 
 /** It ends its run and says so in the result; one that does not is killed, and the run with it. */
-async function stopOne(env: Environment, name: string): Promise<void> {
-  const sandbox = findNamed(env, name)
-  const { supervisor } = sandbox
+async function stopOne(env: Environment, word: string): Promise<void> {
+  const sandbox = findNamed(env, word)
+  const { name, supervisor } = sandbox
   signalSupervisor(env, sandbox, 'SIGTERM')
   if (!(await untilGone(env, sandbox))) signalSupervisor(env, sandbox, 'SIGKILL')
   if (!(await untilGone(env, sandbox)))
@@ -52,7 +52,7 @@ async function stopOne(env: Environment, name: string): Promise<void> {
 }
 
 export const stop = subcommand('stop', async ({ operands }, { env }) => {
-  const ends = await Promise.allSettled(operands.map((name) => stopOne(env, name)))
+  const ends = await Promise.allSettled(operands.map((word) => stopOne(env, word)))
   const problems = ends.flatMap((end) => {
     if (end.status === 'fulfilled') return []
     if (end.reason instanceof SandboxError) return errorLines(end.reason)
