@@ -1,6 +1,6 @@
 /**
- * Options of docker, podman, bwrap, firejail, deno and srt, for those whose fingers know them: what each means in words of ours. Nothing
- * is done by them; the refusal says what to write. Pure.
+ * Options of docker, podman, bwrap, firejail, deno and srt, for those whose fingers know them: what each means in our words. They
+ * have no effect; the refusal prints what to write. Pure.
  */
 
 export type Meaning =
@@ -10,18 +10,40 @@ export type Meaning =
   /** What there is instead. */
   | { readonly unserved: string }
 
+/**
+ * `= WORDS`: our words, where values replace words in capitals, in order. `* FLAG`: the flag for each value between commas.
+ * `- WHY`: it can be left out. `! WHY`: there is no such option.
+ */
+type Text = `${'=' | '*' | '-' | '!'} ${string}`
+
 interface ForeignOption {
   readonly spellings: readonly string[]
-  /** How many of the words behind it are its own; `=VALUE` is always one. */
+  /** How many of the following words are its values; `=VALUE` is always one. */
   readonly values: 0 | 1 | 2
-  readonly means: (...values: readonly string[]) => Meaning
+  readonly means: Text | ((...values: readonly string[]) => Meaning)
+  /** With `=VALUE`, where that means something else. */
+  readonly withValue?: Text
+}
+
+function meaningOf({ means, withValue }: ForeignOption, values: readonly string[]): Meaning {
+  const text = values.length > 0 ? (withValue ?? means) : means
+  if (typeof text === 'function') return text(...values)
+  const rest = text.slice(2)
+  switch (text[0]) {
+    case '-':
+      return { needless: rest }
+    case '!':
+      return { unserved: rest }
+    case '*':
+      return { words: values.flatMap((value) => value.split(',').flatMap((one) => [rest, one])) }
+    default: {
+      const left = [...values]
+      return { words: rest.split(' ').map((word) => word.replaceAll(/[A-Z]+/g, (name) => left.shift() ?? name)) }
+    }
+  }
 }
 
 const words = (...all: readonly string[]): Meaning => ({ words: all })
-const needless = (why: string) => (): Meaning => ({ needless: why })
-const unserved = (why: string) => (): Meaning => ({ unserved: why })
-
-/* ---- files ---- */
 
 /** `--ro-bind /usr /usr` and the like. */
 const SHOWN_ANYWAY = /^\/(?:(?:usr|bin|sbin|lib|lib32|lib64|etc|proc|dev|sys|tmp|run)?)\/?$/
@@ -53,14 +75,6 @@ function mount(text = 'type=bind,source=SRC,target=DST'): Meaning {
   return zone(isReadOnly ? 'ro' : 'rw', first('source', 'src') ?? 'SRC', target)
 }
 
-/** `a,b` -> `--flag a --flag b`. */
-const each =
-  (flag: string, standard: readonly string[]) =>
-  (text?: string): Meaning =>
-    words(...(text === undefined ? standard : text.split(',').flatMap((value) => [flag, value])))
-
-/* ---- the rest ---- */
-
 const NETWORKS: Readonly<Record<string, string>> = {
   none: 'none',
   host: 'host',
@@ -89,107 +103,80 @@ function securityOption(text = ''): Meaning {
 
 const variable = (name = 'NAME', value?: string): Meaning =>
   words('--env', value === undefined ? name : `${name}=${value}`)
-const directory = (path = 'DIR'): Meaning => words('--workdir', path)
+const NO_DEVICE = 'no device of this host is shown'
+const device = (source = 'SRC', target = source): Meaning =>
+  source.startsWith('/dev') ? { unserved: NO_DEVICE } : zone('rw', source, target)
 
 const STDIN = 'stdin is always passed on'
 const DETACHED = 'a run ends with its caller: start it in the background (&)'
-const OWN_NAMESPACES = 'a run always has namespaces of its own'
-const NO_CAPABILITY = 'the command has no capability'
-const NOT_ROOT = 'the command is never root'
-const NO_DEVICE = 'no device of this host is shown'
-const EMPTY_HOME = 'the home directory is an empty one'
 
-/** The first that has a spelling counts. */
-export const FOREIGN_OPTIONS: readonly ForeignOption[] = [
-  { spellings: ['-v', '--volume'], values: 1, means: volume },
-  { spellings: ['--mount'], values: 1, means: mount },
-  { spellings: ['--bind', '--bind-try'], values: 2, means: bind('rw') },
-  { spellings: ['--ro-bind', '--ro-bind-try'], values: 2, means: bind('ro') },
-  {
-    spellings: ['--dev-bind', '--dev-bind-try'],
-    values: 2,
-    means: (source = 'SRC', target = source) =>
-      source.startsWith('/dev') ? { unserved: NO_DEVICE } : zone('rw', source, target),
-  },
-  { spellings: ['--dir'], values: 1, means: (path = 'DIR') => words('--tmpfs', path) },
-  { spellings: ['--whitelist', '--read-write'], values: 1, means: each('--rw', ['--rw', 'PATH']) },
-  { spellings: ['--allow-write'], values: 0, means: each('--rw', ['--rw', '.']) },
-  { spellings: ['--allow-read'], values: 0, means: each('--ro', ['--ro', '.']) },
-  {
-    spellings: ['--read-only'],
-    values: 0,
-    means: (path) => (path === undefined ? { needless: 'only --rw makes something writable' } : words('--ro', path)),
-  },
-  { spellings: ['--readonly'], values: 0, means: needless('only --rw makes something writable') },
-  { spellings: ['--blacklist'], values: 1, means: needless('only what is named is shown') },
-  {
-    spellings: ['--private'],
-    values: 0,
-    means: (path) => (path === undefined ? { needless: EMPTY_HOME } : words('--rw', `${path}:/home/sandbox`)),
-  },
-  { spellings: ['--private-home'], values: 0, means: needless(EMPTY_HOME) },
-  {
-    spellings: ['--private-tmp', '--private-dev', '--private-etc', '--private-bin'],
-    values: 0,
-    means: needless('only what is named is shown'),
-  },
-  { spellings: ['--proc', '--dev'], values: 1, means: needless('/proc and /dev are there') },
+type Row = readonly [spellings: string, values: 0 | 1 | 2, means: ForeignOption['means'], withValue?: Text]
+const ROWS: readonly Row[] = [
+  ['-v --volume', 1, volume],
+  ['--mount', 1, mount],
+  ['--bind --bind-try', 2, bind('rw')],
+  ['--ro-bind --ro-bind-try', 2, bind('ro')],
+  ['--dev-bind --dev-bind-try', 2, device],
+  ['--dir', 1, '= --tmpfs DIR'],
+  ['--whitelist --read-write', 1, '= --rw PATH', '* --rw'],
+  ['--allow-write', 0, '= --rw .', '* --rw'],
+  ['--allow-read', 0, '= --ro .', '* --ro'],
+  ['--read-only', 0, '- only --rw makes something writable', '= --ro PATH'],
+  ['--readonly', 0, '- only --rw makes something writable'],
+  ['--blacklist', 1, '- only what is named is shown'],
+  ['--private', 0, '- the home directory is an empty one', '= --rw PATH:/home/sandbox'],
+  ['--private-home', 0, '- the home directory is an empty one'],
+  ['--private-tmp --private-dev --private-etc --private-bin', 0, '- only what is named is shown'],
+  ['--proc --dev', 1, '- /proc and /dev are there'],
 
-  { spellings: ['-e'], values: 1, means: variable },
-  { spellings: ['--setenv'], values: 2, means: variable },
-  { spellings: ['--allow-env'], values: 0, means: each('--env', ['--env', 'NAME']) },
-  { spellings: ['--unsetenv'], values: 1, means: needless('only variables that are named are passed on') },
-  { spellings: ['--clearenv'], values: 0, means: needless('only variables that are named are passed on') },
-  {
-    spellings: ['--env-file'],
-    values: 1,
-    means: unserved('name each variable (--env NAME=VALUE), or put them below env.set of a profile'),
-  },
-  { spellings: ['-w', '--cwd', '--chdir', '-C'], values: 1, means: directory },
-  { spellings: ['-t'], values: 0, means: () => words('--tty') },
-  { spellings: ['-i', '--interactive'], values: 0, means: needless(STDIN) },
-  { spellings: ['-d', '--detach'], values: 0, means: unserved(DETACHED) },
+  ['-e', 1, '= --env NAME'],
+  ['--setenv', 2, variable],
+  ['--allow-env', 0, '= --env NAME', '* --env'],
+  ['--unsetenv', 1, '- only variables that are named are passed on'],
+  ['--clearenv', 0, '- only variables that are named are passed on'],
+  ['--env-file', 1, '! name each variable (--env NAME=VALUE), or put them below env.set of a profile'],
+  ['-w --cwd --chdir -C', 1, '= --workdir DIR'],
+  ['-t', 0, '= --tty'],
+  ['-i --interactive', 0, `- ${STDIN}`],
+  ['-d --detach', 0, `! ${DETACHED}`],
 
-  { spellings: ['--network'], values: 1, means: network },
-  { spellings: ['--unshare-net'], values: 0, means: () => words('--net', 'none') },
-  { spellings: ['--share-net'], values: 0, means: () => words('--net', 'host') },
-  { spellings: ['--allow-net'], values: 0, means: each('--allow-host', ['--net', 'record']) },
-  { spellings: ['-p'], values: 1, means: port },
+  ['--network', 1, network],
+  ['--unshare-net', 0, '= --net none'],
+  ['--share-net', 0, '= --net host'],
+  ['--allow-net', 0, '= --net record', '* --allow-host'],
+  ['-p', 1, port],
 
-  { spellings: ['-m'], values: 1, means: (size = 'SIZE') => words('--memory', size) },
-  { spellings: ['--pids-limit'], values: 1, means: (count = 'N') => words('--pids', count) },
-  { spellings: ['--shm-size'], values: 1, means: unserved('resources.shm of a profile says it') },
+  ['-m', 1, '= --memory SIZE'],
+  ['--pids-limit', 1, '= --pids N'],
+  ['--shm-size', 1, '! resources.shm of a profile says it'],
 
-  { spellings: ['-u', '--user', '--uid', '--gid'], values: 1, means: needless(NOT_ROOT) },
-  { spellings: ['--cap-drop', '--caps.drop'], values: 1, means: needless(NO_CAPABILITY) },
-  { spellings: ['--cap-add'], values: 1, means: unserved('no capability can be given') },
-  { spellings: ['--privileged'], values: 0, means: unserved('no capability can be given') },
-  { spellings: ['--security-opt'], values: 1, means: securityOption },
-  { spellings: ['--nonewprivs', '--noroot'], values: 0, means: needless(NOT_ROOT) },
-  { spellings: ['--device', '--gpus'], values: 1, means: unserved(NO_DEVICE) },
-  {
-    spellings: [
-      '--unshare-all',
-      '--unshare-user',
-      '--unshare-ipc',
-      '--unshare-pid',
-      '--unshare-uts',
-      '--unshare-cgroup',
-    ],
-    values: 0,
-    means: needless(OWN_NAMESPACES),
-  },
-  { spellings: ['--ipc', '--pid', '--uts', '--userns', '--cgroupns'], values: 1, means: needless(OWN_NAMESPACES) },
+  ['-u --user --uid --gid', 1, '- the command is never root'],
+  ['--cap-drop --caps.drop', 1, '- the command has no capability'],
+  ['--cap-add', 1, '! no capability can be given'],
+  ['--privileged', 0, '! no capability can be given'],
+  ['--security-opt', 1, securityOption],
+  ['--nonewprivs --noroot', 0, '- the command is never root'],
+  ['--device --gpus', 1, `! ${NO_DEVICE}`],
+  ['--unshare-all --unshare-user --unshare-ipc', 0, '- a run always has namespaces of its own'],
+  ['--unshare-pid --unshare-uts --unshare-cgroup', 0, '- a run always has namespaces of its own'],
+  ['--ipc --pid --uts --userns --cgroupns', 1, '- a run always has namespaces of its own'],
 
-  { spellings: ['--rm'], values: 0, means: needless('nothing is left of a run') },
-  { spellings: ['--name'], values: 1, means: needless('llm-do ps gives each run an ID') },
-  { spellings: ['--hostname'], values: 1, means: needless('no name of this host is shown') },
-  { spellings: ['--new-session'], values: 0, means: needless('a command always has a session of its own') },
-  { spellings: ['--init'], values: 0, means: needless('a command always has an init') },
-  { spellings: ['--entrypoint'], values: 1, means: unserved('what stands behind -- is the command') },
-  { spellings: ['--dry-run'], values: 0, means: () => words('--plan') },
-  { spellings: ['--settings'], values: 1, means: unserved('a profile says it: --profile FILE') },
+  ['--rm', 0, '- nothing is left of a run'],
+  ['--name', 1, '- llm-do ps gives each run an ID'],
+  ['--hostname', 1, '- no name of this host is shown'],
+  ['--new-session', 0, '- a command always has a session of its own'],
+  ['--init', 0, '- a command always has an init'],
+  ['--entrypoint', 1, '! what stands behind -- is the command'],
+  ['--dry-run', 0, '= --plan'],
+  ['--settings', 1, '! a profile says it: --profile FILE'],
 ]
+
+export const FOREIGN_OPTIONS: readonly ForeignOption[] = ROWS.map(([spellings, values, means, withValue]) => ({
+  spellings: spellings.split(' '),
+  values,
+  means,
+  ...(withValue !== undefined && { withValue }),
+}))
 
 const BY_SPELLING = new Map(
   FOREIGN_OPTIONS.flatMap((option) => option.spellings.map((name) => [name, option] as const)),
@@ -215,11 +202,11 @@ export function foreignOptionAt(line: readonly string[], at: number): Foreign | 
   const [, name = word, attached] = ATTACHED.exec(word) ?? /^(--[^=]+)=(.*)$/s.exec(word) ?? []
   const option = BY_SPELLING.get(name)
   if (option === undefined) return undefined
-  if (attached !== undefined) return { name, length: 1, meaning: option.means(...valuesIn(attached, option)) }
+  if (attached !== undefined) return { name, length: 1, meaning: meaningOf(option, valuesIn(attached, option)) }
   const values = line.slice(at + 1, at + 1 + option.values)
   const end = values.indexOf('--')
   const own = end === -1 ? values : values.slice(0, end)
-  return { name, length: 1 + own.length, meaning: option.means(...own) }
+  return { name, length: 1 + own.length, meaning: meaningOf(option, own) }
 }
 
 /** `--bind=SRC,DST` is firejail's. */
