@@ -86,10 +86,8 @@ export async function prepareWorker(request: WorkerRequest): Promise<PreparedRun
   const common = { ...loaded, verdict }
   const fileWarnings = [...worker.warnings, ...(workshop?.warnings ?? [])]
   if (verdict.decision === 'block') return { ...common, warnings: fileWarnings.map(warningLine), isBlocked: true }
-  const { cwd, home, grant, isProfileChosen } = request
-  const narrowed = await narrowPolicy({ cwd, home, grant, isProfileChosen, ...loaded })
-  if (narrowed.escalations.length > 0) throw escalationError(narrowed.escalations)
-  const policy = { ...narrowed.policy, protectFiles: [...new Set([...narrowed.policy.protectFiles, ...loaded.files])] }
+  const narrowed = await policyUnder(loaded, request)
+  const { policy } = narrowed
   const question: Question = {
     command: request.command,
     worker: worker.name,
@@ -108,6 +106,20 @@ export async function prepareWorker(request: WorkerRequest): Promise<PreparedRun
     question,
     seen: narrowed.seen,
   }
+}
+
+/**
+ * What is left of the operator's policy, with the files in use protected.
+ * @throws SandboxError POLICY_ESCALATION
+ */
+export async function policyUnder(
+  loaded: Loaded,
+  { cwd, home, grant, isProfileChosen }: Pick<WorkerRequest, 'cwd' | 'home' | 'grant' | 'isProfileChosen'>,
+): Promise<NarrowedPolicy> {
+  const narrowed = await narrowPolicy({ cwd, home, grant, isProfileChosen, ...loaded })
+  if (narrowed.escalations.length > 0) throw escalationError(narrowed.escalations)
+  const policy = { ...narrowed.policy, protectFiles: [...new Set([...narrowed.policy.protectFiles, ...loaded.files])] }
+  return { ...narrowed, policy }
 }
 
 /** `W_MODE box.yaml:7: workshop.container.mounts.0: ...`. */

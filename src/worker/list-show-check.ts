@@ -5,13 +5,10 @@
 import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
-import { zonesInside } from '../plan/mounts.ts'
-import { showNetwork } from '../policy/keys/network-narrowing.ts'
 import type { Policy } from '../policy/policy.ts'
-import type { Origin } from '../policy/values.ts'
 import { neutralise } from '../report/text.ts'
-import { formatDuration, formatSize, quoteText } from '../text/units.ts'
-import { loadFiles, narrowPolicy, warningLine } from './authorize.ts'
+import { quoteText } from '../text/units.ts'
+import { loadFiles, narrowPolicy, policyUnder, warningLine } from './authorize.ts'
 import { LARGEST_FILE } from './frontmatter.ts'
 import {
   type CheckedFile,
@@ -23,7 +20,6 @@ import {
   workshopSummary,
 } from './lint.ts'
 import { type Finding, filesOfTree, findWorker, listFiles } from './load.ts'
-import { escalationError } from './narrow.ts'
 import { type FileText, kindOf, readProfileZones, readWorker, readWorkshop } from './read.ts'
 import type { Escalation, SourceLocation, Worker, Workshop } from './worker.ts'
 
@@ -79,31 +75,23 @@ export interface ShowRequest extends Finding {
 export interface ShownWorker {
   readonly worker: Worker
   readonly workshop?: string
-  readonly policy: Pick<Policy, 'zones' | 'workspace' | 'network' | 'resources' | 'backend' | 'seccomp'>
   readonly warnings: readonly string[]
 }
 
 /**
- * What a worker can do after merging, and which file set each.
+ * A worker with its rules, and the policy of its commands.
  * @throws SandboxError WORKER_NOT_FOUND, WORKER_INVALID, POLICY_ESCALATION
  */
-export async function showWorker(request: ShowRequest): Promise<Report<ShownWorker>> {
-  const { cwd, home, grant, isProfileChosen } = request
+export async function showWorker(request: ShowRequest): Promise<Report<ShownWorker> & { readonly policy: Policy }> {
   const loaded = await loadFiles(request)
-  const { policy, escalations, warnings } = await narrowPolicy({ cwd, home, grant, isProfileChosen, ...loaded })
-  if (escalations.length > 0) throw escalationError(escalations)
+  const { policy, warnings } = await policyUnder(loaded, request)
   const { worker, workshop } = loaded
-  const { zones, workspace, network, resources, backend, seccomp } = policy
   const messages = [...worker.warnings, ...(workshop?.warnings ?? []), ...warnings].map(warningLine)
   return {
-    data: {
-      worker,
-      ...(workshop === undefined ? {} : { workshop: workshop.name }),
-      policy: { zones, workspace, network, resources, backend, seccomp },
-      warnings: messages,
-    },
-    lines: [...workerLines(worker, workshop), ...policyLines(policy, request), ...messages].map(neutralise),
+    data: { worker, ...(workshop !== undefined && { workshop: workshop.name }), warnings: messages },
+    lines: [...workerLines(worker, workshop), ...messages.map((message) => `warning    ${message}`)].map(neutralise),
     ok: true,
+    policy,
   }
 }
 
@@ -136,38 +124,6 @@ const at = (location: SourceLocation | undefined) =>
   location === undefined
     ? '(no default is written)'
     : `(${location.file}${location.line === undefined ? '' : `:${location.line}`})`
-
-function policyLines(policy: Policy, caller: Pick<ShowRequest, 'cwd' | 'home'>): readonly string[] {
-  const { network, resources, backend, seccomp, origins, env, credentials, sshAgent } = policy
-  const variables = [...env.inherit, ...Object.keys(env.set)]
-  const by = (key: string) => originWords(origins[key]?.at(-1))
-  const zoneBy = (wanted: string) => {
-    const zone = policy.zones.find(({ name }) => name === wanted)
-    return zone === undefined ? by('workspace') : originWords(zone.origin)
-  }
-  const limit = (value: number | null, shows: (value: number) => string) => (value === null ? 'none' : shows(value))
-  const { memory, cpus, pids, timeout } = resources
-  return [
-    ...zonesInside(policy, caller).map(
-      ({ name, target, mode, source }) =>
-        `zone       ${target} ${mode}${source === undefined ? '' : ` <- ${source}`}   ${zoneBy(name)}`,
-    ),
-    `network    ${showNetwork(network)}   ${by('network')}`,
-    ...credentials.map(({ file, target, origin }) => `credential ${target} <- ${file}   ${originWords(origin)}`),
-    ...(sshAgent ? [`ssh agent  can be used   ${by('sshAgent')}`] : []),
-    ...(variables.length === 0 ? [] : [`variables  ${variables.join(', ')}   (names only)`]),
-    `memory     ${limit(memory, formatSize)}   ${by('resources.memory')}`,
-    `cpus       ${limit(cpus, String)}   ${by('resources.cpus')}`,
-    `pids       ${limit(pids, String)}   ${by('resources.pids')}`,
-    `timeout    ${limit(timeout, formatDuration)}   ${by('resources.timeout')}`,
-    `backend    ${backend}   ${by('backend')}`,
-    `seccomp    ${typeof seccomp === 'string' ? seccomp : seccomp.file}   ${by('seccomp')}`,
-  ]
-}
-
-function originWords(origin: Origin | undefined): string {
-  return origin === undefined || origin.layer === 'built-in' ? '(built-in)' : `(${origin.layer} ${origin.source})`
-}
 
 export interface CheckRequest {
   /** Absolute directory, or one file. */

@@ -135,27 +135,24 @@ describe('list and show', () => {
     ])
   })
 
-  test('show prints what the worker can do and which file set it', async () => {
+  test('show prints a worker with its rules, and the policy protects the files in use', async () => {
+    const rules = 'toolsets: { shell: { rules: [{ pattern: ls, approval: preApproved }] } }'
     const cwd = await project({
-      'w.worker': file(
-        'name: w\ntoolsets: { shell: { rules: [{ pattern: ls, approval: preApproved }] } }\nsandbox: { zones: [{ name: d }] }\nresult_type: A',
-      ),
-      's.yaml':
-        'workshop:\n  name: s\n  sandbox:\n    zones: [{ name: d, hostPath: ., mode: rw }]\n    resources: { memory: 100m }',
+      'w.worker': file(`name: w\n${rules}\nsandbox: { zones: [{ name: d }] }\nresult_type: A`),
+      's.yaml': 'workshop:\n  name: s\n  sandbox:\n    zones: [{ name: d, hostPath: ., mode: rw }]',
     })
-    const { lines } = await showWorker({ ...request(cwd), worker: 'w', workshop: 's.yaml' })
-    expect(lines).toEqual(
-      expect.arrayContaining([
-        'worker     w (w.worker)',
-        'workshop   s (s.yaml)',
-        'rule       run   ls   (w.worker:3)',
-        'rule       block everything else   (no default is written)',
-        'io         result_type: A',
-        `zone       /d ro <- ${cwd}   (worker w.worker:4)`,
-        'network    none   (built-in)',
-        'memory     100MiB   (workshop s.yaml:5)',
-      ]),
-    )
+    const { lines, policy } = await showWorker({ ...request(cwd), worker: 'w', workshop: 's.yaml' })
+    expect(lines).toEqual([
+      'worker     w (w.worker)',
+      'workshop   s (s.yaml)',
+      'tools      opt-in',
+      'toolsets   shell',
+      'rule       run   ls   (w.worker:3)',
+      'rule       block everything else   (no default is written)',
+      'io         result_type: A',
+    ])
+    expect(policy.zones).toMatchObject([{ name: 'd', mode: 'ro', hostPath: cwd }])
+    expect(policy.protectFiles).toEqual(expect.arrayContaining([`${cwd}/w.worker`, `${cwd}/s.yaml`]))
   })
 })
 

@@ -170,7 +170,12 @@ async function showPlan(request: ExecRequest, words: Words): Promise<number> {
 /** `--plan --json` cannot mean anything else. */
 const isJsonPlan = ({ given, json }: ExecRequest): boolean => given['plan'] === 'json' || json !== undefined
 
-async function textOfPlan(prepared: Prepared, invocation: Invocation | undefined): Promise<string> {
+/** @param command as it is shown */
+export async function textOfPlan(
+  prepared: Prepared,
+  invocation: Invocation | undefined,
+  command = prepared.request.command,
+): Promise<string> {
   const [{ planText }, { passedOver }, { servedRuns }] = await Promise.all([
     import('../../report/plan-text.ts'),
     import('../../plan/choose-backend.ts'),
@@ -180,7 +185,7 @@ async function textOfPlan(prepared: Prepared, invocation: Invocation | undefined
   return planText({
     plan,
     policy,
-    command: prepared.request.command,
+    command,
     served: await servedRuns(prepared, invocation),
     passedOver: passedOver({ ...prepared, needs: plan.needs }, plan.backend),
   })

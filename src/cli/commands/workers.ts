@@ -8,7 +8,7 @@ import { resolve } from 'node:path'
 import { environmentLayers } from '../../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import { homeOf } from '../../run/caller.ts'
-import { readGrant } from '../../run/plan-run.ts'
+import { type ExecOptions, prepare, readGrant } from '../../run/plan-run.ts'
 import { checkWorkers, listWorkers, type Report, showWorker } from '../../worker/list-show-check.ts'
 import type { Environment } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
@@ -24,30 +24,52 @@ interface WorkersRequest {
   readonly operand: string | undefined
 }
 
-/** What the operator grants here, as exec would. */
-async function operatorOf({ cwd, env, given }: WorkersRequest) {
-  const all = { ...environmentLayers(env, cwd).request, ...given }
-  const profile = typeof all['profile'] === 'string' ? all['profile'] : undefined
-  const { grant, request } = await readGrant({
+/** The operator's words, as exec takes them. */
+function operatorOf({ cwd, env, given }: WorkersRequest) {
+  const { profile, workshop } = { ...environmentLayers(env, cwd).request, ...given }
+  const options: ExecOptions = {
     command: ['true'], // only a run has one; nothing of it is policy
     layers: [flagLayer(given, cwd)],
-    ...(profile !== undefined && { profile }),
+    ...(typeof profile === 'string' && { profile }),
     cwd,
     env,
     mode: 'inherit',
+  }
+  return { options, isProfileChosen: typeof profile === 'string', ...(typeof workshop === 'string' && { workshop }) }
+}
+
+async function check(request: WorkersRequest): Promise<Report<unknown>> {
+  const { options, isProfileChosen } = operatorOf(request)
+  const { grant, request: caller } = await readGrant(options)
+  return await checkWorkers({
+    grant,
+    home: caller.home,
+    isProfileChosen,
+    tree: resolve(request.cwd, request.operand ?? '.'),
   })
-  const workshop = typeof all['workshop'] === 'string' ? all['workshop'] : undefined
-  return { grant, home: request.home, isProfileChosen: profile !== undefined, workshop }
+}
+
+/** The worker, and the plan that `exec --plan` shows for its commands. */
+async function show(request: WorkersRequest): Promise<Report<unknown>> {
+  const { options, isProfileChosen, workshop } = operatorOf(request)
+  const worker = { worker: request.operand ?? '', workshop, isProfileChosen, shippedDirectory: shippedWorkers() }
+  const shown: Awaited<ReturnType<typeof showWorker>>[] = []
+  const narrow: ExecOptions['narrow'] = async (grant, { cwd, home }) => {
+    const report = await showWorker({ ...worker, grant, cwd, home })
+    shown.push(report)
+    return report.policy
+  }
+  const { textOfPlan } = await import('./exec.ts')
+  const prepared = await prepare({ ...options, narrow })
+  const { data, lines } = shown.at(-1) ?? { data: {}, lines: [] }
+  const plan = (await textOfPlan(prepared, undefined, ['COMMAND'])).trimEnd().split('\n')
+  return { data: { ...data, plan: prepared.plan }, lines: [...lines, ...plan], ok: true }
 }
 
 async function actionReport(action: string | undefined, request: WorkersRequest): Promise<Report<unknown>> {
-  const { cwd, env, operand } = request
-  const shippedDirectory = shippedWorkers()
-  if (action === 'list') return await listWorkers({ cwd, home: homeOf(env), shippedDirectory })
-  const operator = await operatorOf(request)
-  return action === 'show'
-    ? await showWorker({ ...operator, cwd, worker: operand ?? '', shippedDirectory })
-    : await checkWorkers({ ...operator, tree: resolve(cwd, operand ?? '.') })
+  const { cwd, env } = request
+  if (action === 'list') return await listWorkers({ cwd, home: homeOf(env), shippedDirectory: shippedWorkers() })
+  return action === 'show' ? await show(request) : await check(request)
 }
 
 export const workers = subcommand('workers', async ({ action, flags, operands: [operand] }, call) => {
