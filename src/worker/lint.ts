@@ -1,9 +1,9 @@
 /** What is wrong with a whole tree of workers and workshops, beyond what each file says by itself. Pure. */
-import { nearest } from '../text/did-you-mean.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
 import { quoteText } from '../text/units.ts'
 import { locationText } from './problem.ts'
 import { shadowOf } from './rules.ts'
-import type { SourceLocation, Warning, Worker, Workshop } from './worker.ts'
+import type { Requested, SourceLocation, Warning, Worker, Workshop } from './worker.ts'
 
 export type FindingCode =
   | 'INVALID'
@@ -77,13 +77,27 @@ export function checkTogether(workers: readonly Worker[], workshops: readonly Wo
 }
 
 function unknownDelegates({ delegates }: Worker, names: readonly string[]): readonly CheckFinding[] {
-  const known = [...names, ...FOREIGN_AGENTS]
-  return delegates
-    .filter(({ value }) => value !== '*' && !known.includes(value))
+  const others = delegates.filter(({ value }) => value !== '*' && !FOREIGN_AGENTS.includes(value))
+  return unknownNames('UNKNOWN_DELEGATE', others, names)
+}
+
+const unknownWorkers = ({ workers = [] }: Workshop, names: readonly string[]): readonly CheckFinding[] =>
+  unknownNames(
+    'UNKNOWN_WORKER',
+    workers.map(({ name, from }) => ({ value: name, from })),
+    names,
+  )
+
+function unknownNames(
+  code: FindingCode,
+  wanted: readonly Requested<string>[],
+  names: readonly string[],
+): readonly CheckFinding[] {
+  return wanted
+    .filter(({ value }) => !names.includes(value))
     .map(({ value, from }) => {
-      const near = nearest(value, names)
-      const message = `no worker is called ${quoteText(value)}.${near === undefined ? '' : ` Did you mean "${near}"?`}`
-      return finding({ severity: 'error', code: 'UNKNOWN_DELEGATE', at: from, message })
+      const message = `no worker is called ${quoteText(value)}.${didYouMean(value, names)}`
+      return finding({ severity: 'error', code, at: from, message })
     })
 }
 
@@ -116,16 +130,6 @@ function unreachableRules({ shell }: Worker): readonly CheckFinding[] {
     const message = `rule ${quoteText(pattern)} is never reached: ${quoteText(shadow.pattern)} above it takes the same commands.`
     return [finding({ severity: 'warning', code: 'UNREACHABLE_RULE', at: from, message })]
   })
-}
-
-function unknownWorkers({ workers }: Workshop, names: readonly string[]): readonly CheckFinding[] {
-  return (workers ?? [])
-    .filter(({ name }) => !names.includes(name))
-    .map(({ name, from }) => {
-      const near = nearest(name, names)
-      const message = `no worker is called ${quoteText(name)}.${near === undefined ? '' : ` Did you mean "${near}"?`}`
-      return finding({ severity: 'error', code: 'UNKNOWN_WORKER', at: from, message })
-    })
 }
 
 /** What was understood of a worker, in one line: `1 zone (notes rw), no shell, delegates to pitch_evaluator`. */

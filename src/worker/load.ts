@@ -32,18 +32,23 @@ export interface FoundFile extends FileText {
   readonly before: readonly string[]
 }
 
-const EXTENSIONS = ['.worker', '.agent', '.md'] as const
+/** Where a name is looked up, best first, relative to the project. */
+const PLACES: readonly string[] = [
+  'NAME.worker',
+  'NAME.agent',
+  'NAME.md',
+  'workers/NAME.worker',
+  'workers/NAME.agent',
+  'workers/NAME.md',
+  'workers/NAME/worker.worker',
+  '.claude/agents/NAME.md',
+  '.claude/skills/NAME/SKILL.md',
+]
+const SHIPPED = 'NAME.worker'
+/** Most pages of Markdown at the top of a project are no workers: one is found by its name, but not listed. */
+const LISTED = PLACES.filter((place) => place !== 'NAME.md')
 
-/** Where a name is looked for, best first, relative to the project. */
-function candidatesFor(name: string): readonly string[] {
-  return [
-    ...EXTENSIONS.map((extension) => name + extension),
-    ...EXTENSIONS.map((extension) => path.join('workers', name + extension)),
-    path.join('workers', name, 'worker.worker'),
-    path.join('.claude', 'agents', `${name}.md`),
-    path.join('.claude', 'skills', name, 'SKILL.md'),
-  ]
-}
+const placeOf = (place: string, name: string): string => place.replace('NAME', () => name)
 
 /** A path has a slash or the ending of a file; anything else is a name. */
 function isPath(word: string): boolean {
@@ -57,25 +62,18 @@ function isPath(word: string): boolean {
 export async function findWorker(word: string, finding: Finding): Promise<FoundFile> {
   refuseHidden(word)
   if (isPath(word)) return await readNamed(word, finding)
-  const candidates = candidatesFor(word).map((candidate) => ({
-    shown: candidate,
-    at: path.join(finding.cwd, candidate),
+  const { cwd, shippedDirectory, home } = finding
+  const own = PLACES.map((place) => ({
+    shown: placeOf(place, word),
+    at: path.join(cwd, placeOf(place, word)),
+    within: cwd,
   }))
+  const at = path.join(shippedDirectory, placeOf(SHIPPED, word))
+  const candidates = shippedDirectory === '' ? own : [...own, { shown: at, at, within: shippedDirectory }]
   for (const [index, candidate] of candidates.entries()) {
-    const found = await readIfThere({ ...candidate, within: finding.cwd, home: finding.home })
-    if (found !== undefined) return { ...found, before: candidates.slice(0, index).map(({ at }) => at) }
+    const found = await readIfThere({ ...candidate, home })
+    if (found !== undefined) return { ...found, before: candidates.slice(0, index).map((tried) => tried.at) }
   }
-  const { shippedDirectory: within, home } = finding
-  const shipped =
-    within === ''
-      ? undefined
-      : await readIfThere({
-          shown: path.join(within, `${word}.worker`),
-          at: path.join(within, `${word}.worker`),
-          within,
-          home,
-        })
-  if (shipped !== undefined) return { ...shipped, before: candidates.map(({ at }) => at) }
   throw await notFound(word, finding)
 }
 
@@ -185,49 +183,30 @@ export interface ListedFile {
 
 /** Every file that a name can mean, sorted by name; the first of a name is the one that is used. */
 export async function listFiles({ cwd, shippedDirectory }: Finding): Promise<readonly ListedFile[]> {
-  const own = [
-    ...(await namesIn({ cwd, directory: '', extensions: ['.worker', '.agent'] })),
-    ...(await namesIn({ cwd, directory: 'workers', extensions: EXTENSIONS })),
-    ...(await namesBelow({ cwd, directory: 'workers', file: 'worker.worker' })),
-    ...(await namesIn({ cwd, directory: path.join('.claude', 'agents'), extensions: ['.md'] })),
-    ...(await namesBelow({ cwd, directory: path.join('.claude', 'skills'), file: 'SKILL.md' })),
-  ].map((found) => ({ ...found, from: 'project' as const }))
-  const shipped =
-    shippedDirectory === '' ? [] : await namesIn({ cwd: shippedDirectory, directory: '', extensions: ['.worker'] })
-  const visible = shipped.filter(({ name }) => !own.some((found) => found.name === name))
+  const own = (await Promise.all(LISTED.map((place) => namesAt(cwd, place)))).flat()
+  const shipped = shippedDirectory === '' ? [] : await namesAt(shippedDirectory, SHIPPED)
   const all = [
-    ...own,
-    ...visible.map(({ name, file }) => ({ name, file: path.join(shippedDirectory, file), from: 'shipped' as const })),
+    ...own.map((found) => ({ ...found, from: 'project' as const })),
+    ...shipped
+      .filter(({ name }) => !own.some((found) => found.name === name))
+      .map(({ name, file }) => ({ name, file: path.join(shippedDirectory, file), from: 'shipped' as const })),
   ]
   return all.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0))
 }
 
-interface Listing {
-  readonly cwd: string
-  readonly directory: string
-}
-type Named = Pick<ListedFile, 'name' | 'file'>
-
-async function namesIn({
-  cwd,
-  directory,
-  extensions,
-}: Listing & { readonly extensions: readonly string[] }): Promise<readonly Named[]> {
-  return (await namesOf(path.join(cwd, directory))).flatMap((file) => {
-    const extension = extensions.find((candidate) => file.endsWith(candidate) && file.length > candidate.length)
-    const isPage = /^(README|CHANGELOG|LICENSE|CONTRIBUTING)\.md$/i.test(file)
-    return extension === undefined || isPage
-      ? []
-      : [{ name: file.slice(0, -extension.length), file: path.join(directory, file) }]
-  })
-}
-
-async function namesBelow({ cwd, directory, file }: Listing & { readonly file: string }): Promise<readonly Named[]> {
-  const names = await namesOf(path.join(cwd, directory))
-  const inside = await Promise.all(names.map((name) => namesOf(path.join(cwd, directory, name))))
-  return names
-    .filter((_, index) => inside[index]?.includes(file))
-    .map((name) => ({ name, file: path.join(directory, name, file) }))
+async function namesAt(root: string, place: string): Promise<readonly Omit<ListedFile, 'from'>[]> {
+  const [directory = '', ending = ''] = place.split('NAME')
+  const entries = await namesOf(path.join(root, directory))
+  const isPage = (file: string) => /^(README|CHANGELOG|LICENSE|CONTRIBUTING)\.md$/i.test(file)
+  const inside = ending.startsWith('/')
+    ? await Promise.all(entries.map((entry) => namesOf(path.join(root, directory, entry))))
+    : []
+  const names = ending.startsWith('/')
+    ? entries.filter((_, index) => inside[index]?.includes(ending.slice(1)))
+    : entries.flatMap((file) =>
+        file.endsWith(ending) && file !== ending && !isPage(file) ? [file.slice(0, -ending.length)] : [],
+      )
+  return names.map((name) => ({ name, file: placeOf(place, name) }))
 }
 
 async function namesOf(directory: string): Promise<readonly string[]> {

@@ -13,20 +13,29 @@ export interface SourceLocation {
   readonly key: string
 }
 
-export const WARNINGS = {
-  W_LENIENT: 'The description was not valid YAML and was taken as plain text.',
-  W_UNKNOWN_KEY: 'A key that means nothing here was passed over.',
-  W_ADVISORY: 'A rule that a mount cannot enforce was kept and shown, but is not enforced.',
-  W_MODE: 'A mount without mode is read-only here; with docker it would be read-write.',
-  W_INHERIT: 'No tools are listed, so the file means all of them; here that is: ask before every command.',
-  W_NO_RULES: 'The shell toolset has no rules, so every command is blocked.',
-  W_PATTERN: 'A star inside a word is no wildcard; the rule matches that very text.',
-  W_LEGACY: 'A worker in pure YAML: an old form, without instructions.',
-  W_NAME: 'No name is given; the name of the file was taken.',
-  W_MOVED: 'The workshop or the operator shows another directory under this name.',
-  W_KEPT: 'A higher authority has said this outright; the wish was not needed.',
-} as const
-export type WarningCode = keyof typeof WARNINGS
+export type WarningCode =
+  /** The description was not valid YAML and was taken as plain text. */
+  | 'W_LENIENT'
+  /** A key that means nothing here. */
+  | 'W_UNKNOWN_KEY'
+  /** A rule that a mount cannot enforce. */
+  | 'W_ADVISORY'
+  /** A mount without mode is read-only here; with Docker it is read-write. */
+  | 'W_MODE'
+  /** No tools are listed, so the file means all of them: every command is asked for. */
+  | 'W_INHERIT'
+  /** The shell toolset has no rules, so every command is blocked. */
+  | 'W_NO_RULES'
+  /** A star inside a word is no wildcard. */
+  | 'W_PATTERN'
+  /** A worker in pure YAML, without instructions. */
+  | 'W_LEGACY'
+  /** The name of the file became the name. */
+  | 'W_NAME'
+  /** The workshop or the operator mounts another directory under this name. */
+  | 'W_MOVED'
+  /** A higher authority sets this key; the request has no effect. */
+  | 'W_KEPT'
 
 export interface Warning extends SourceLocation {
   readonly code: WarningCode
