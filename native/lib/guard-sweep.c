@@ -102,7 +102,7 @@ static void keep_index(const struct guard *guard, struct guard_zone *zone, struc
   if (walk->listed > 0 || zone->is_changed) tree_keep(&zone->tree, zone->fd, guard->runs);
 }
 
-/* What has not changed since the run began is not listed again, nor by the next run; root, who looks at every file, keeps no index. */
+/* Only directories that have changed since the run began are listed, and the next run lists only those that change later. Root keeps no index. */
 static void sweep_repositories(struct guard *guard, struct guard_zone *zone, const char *run) {
   struct walk walk = {.zone = zone->fd, .for_git = 1, .known = &zone->tree, .records = geteuid() != 0 && guard->runs};
   if (!zone->has_git) return;

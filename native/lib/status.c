@@ -43,7 +43,7 @@ static int exit_code_of(const struct outcome *outcome) {
   return outcome->wait_status != -1 && WIFEXITED(outcome->wait_status) ? WEXITSTATUS(outcome->wait_status) : -1;
 }
 
-/* Of a command that ended without our doing: the filter and the counters of the cgroup may know better. */
+/* The command ended without our doing: the filter and the counters of the cgroup may know better. */
 static enum reason own_reason(const struct outcome *outcome, const struct ending *ending) {
   if (ending->signal == SIGSYS && outcome->is_filtered) return REASON_SECCOMP;
   if (ending->signal == SIGKILL && outcome->oom_kills > 0) return REASON_MEMORY;
@@ -87,7 +87,7 @@ static int exit_status_of(const struct ending *ending) {
     case REASON_TIMEOUT: return EXIT_TIMEOUT;
     case REASON_CANCELLED: return EXIT_CANCELLED;
     case REASON_PROTECTED: return EXIT_PROTECTED;
-    /* Whatever wait status the command had: it may have caught SIGTERM, or have ended by itself beyond the limit. */
+    /* Whatever wait status the command had: it may have caught SIGTERM, or have exited beyond the limit. */
     case REASON_MEMORY:
     case REASON_CPU_TIME:
     case REASON_DISK:

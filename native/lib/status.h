@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* What the runner itself did or saw. */
+/* Causes of an end, as the runner itself saw them. */
 enum cause {
   CAUSE_EXIT,      /* the command ended without our doing */
   CAUSE_DEADLINE,

@@ -23,7 +23,7 @@ struct tree_time {
   uint32_t nanoseconds;
 };
 
-/* What a directory must still be for its listing to hold. */
+/* A listing holds while the state of its directory is the same. */
 struct tree_state {
   uint64_t inode; /* 0 = list it again */
   struct tree_time changed, modified;

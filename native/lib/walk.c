@@ -287,7 +287,7 @@ static int on_too_deep(struct walk *walk) {
 
 static int is_repository(enum context context, unsigned parts) { return context == IN_TREE ? repository_is(parts) : context == IN_KEPT && (parts & REPOSITORY_HEAD); }
 
-/* What follows the last entry. */
+/* After the last entry. */
 static int end_place(struct listing *listing, size_t first, const struct tree_state *state) {
   struct walk *walk = listing->walk;
   if (walk->records) {
