@@ -58,7 +58,7 @@ const withoutLanguages = {
 }
 
 /** Loaded when something is asked of them: together they are larger than all that is ours. */
-const APART = ['zod', 'yaml', 'execa', 'yauzl', 'yazl', 'node-sqlite3-wasm', 'bullmq']
+const APART = ['zod', 'yaml', 'gray-matter', 'execa', 'yauzl', 'yazl', 'node-sqlite3-wasm', 'bullmq']
 
 /** Read by what lies next to them in dist/. */
 const BESIDE = ['src/fleet/server/fleet-page.html', 'node_modules/node-sqlite3-wasm/dist/node-sqlite3-wasm.wasm']

@@ -1,7 +1,12 @@
 /**
  * Text of a worker file -> its front matter as plain data, and its body. Pure, and safe against hostile text.
- * The first line is exactly `---`, so no front matter names a language that a parser would run.
+ *
+ * gray-matter finds the fences and cuts the text there. By itself it also runs JavaScript front matter on the host (`---js`), even when
+ * the language is set to YAML, and shares parsed data between callers unless it gets an options object. So the opening fence is
+ * compared before gray-matter sees the text (exactly `---`, which names no language), each of its engines is replaced, and what it cut
+ * out is parsed by the one YAML reader (config/yaml.ts).
  */
+import matter from 'gray-matter'
 import { type KeyLines, readYaml, type YamlProblem } from '../config/yaml.ts'
 import { quoteText } from '../text/units.ts'
 import { invalidWorker } from './problem.ts'
@@ -26,6 +31,8 @@ interface Source {
 export const LARGEST_FILE = 1024 ** 2
 /** No worker nests half as deep; a profile, which may hold more, has 64. */
 const MOST_LEVELS = 32
+/** gray-matter looks for comments by a pattern that takes quadratic time in a run of empty lines. */
+const MOST_EMPTY_LINES = 100
 const FENCE = '---'
 
 /**
@@ -39,6 +46,7 @@ export function readFrontMatter({
 }: Source & { readonly knownKeys: readonly string[] }): FrontMatter {
   const { file } = source
   const text = textOf(source)
+  refuseUnlessFenced(file, text)
   const { yaml, body } = split(file, text)
   return { ...readLeniently({ file, yaml, firstLine: 2, knownKeys }), body }
 }
@@ -58,16 +66,51 @@ function textOf({ file, text }: Source): string {
   return text.replace(/^\uFEFF/, '').replaceAll('\r\n', '\n')
 }
 
-/** The lines between the fences, and the text after the second one. */
-function split(file: string, text: string): { readonly yaml: readonly string[]; readonly body: string } {
+/** What gray-matter must not see: an opening fence that names a language, and more empty lines than it can take. */
+function refuseUnlessFenced(file: string, text: string): void {
   const [first = '', ...rest] = text.split('\n')
-  const wrong = (line: number, expected: string, got: string) => invalidWorker([{ file, line, key: '', expected, got }])
-  if (first !== FENCE) throw wrong(1, `a first line that is exactly ${FENCE}`, quoteText(first))
-  const end = rest.findIndex((line) => line.startsWith(FENCE))
-  const closing = rest[end]
-  if (closing === undefined) throw wrong(1, `a line ${FENCE} that ends the front matter`, 'the end of the file')
-  if (closing.trimEnd() !== FENCE) throw wrong(end + 2, `exactly ${FENCE}, to end the front matter`, quoteText(closing))
-  return { yaml: rest.slice(0, end), body: rest.slice(end + 1).join('\n') }
+  if (first !== FENCE)
+    throw invalidWorker([
+      { file, line: 1, key: '', expected: `a first line that is exactly ${FENCE}`, got: quoteText(first) },
+    ])
+  let run = 0
+  for (const [index, line] of rest.entries()) {
+    if (line.startsWith(FENCE)) return
+    run = line.trim() === '' ? run + 1 : 0
+    if (run > MOST_EMPTY_LINES) {
+      const expected = `at most ${MOST_EMPTY_LINES} empty lines in a row`
+      throw invalidWorker([{ file, line: index + 2, key: '', expected, got: 'more' }])
+    }
+  }
+}
+
+const refuseLanguage = () => {
+  throw new TypeError('front matter in a language other than YAML')
+}
+/** Every engine that gray-matter has; its types do not show them. */
+const ENGINES = Object.keys((matter as unknown as { readonly engines: Readonly<Record<string, unknown>> }).engines)
+const OPTIONS = {
+  language: 'yaml',
+  engines: {
+    ...Object.fromEntries(ENGINES.map((name) => [name, { parse: refuseLanguage }])),
+    // The text is parsed when the closing fence has been checked. gray-matter looks for keys of its own in what an engine returns.
+    yaml: { parse: () => ({}) },
+  },
+}
+
+/** The lines between the fences, and what follows the second one. */
+function split(file: string, text: string): { readonly yaml: readonly string[]; readonly body: string } {
+  const { matter: between } = matter(text, OPTIONS)
+  const end = FENCE.length + between.length
+  if (end === text.length)
+    throw invalidWorker([
+      { file, line: 1, key: '', expected: `a line ${FENCE} that ends the front matter`, got: 'the end of the file' },
+    ])
+  const yaml = between.split('\n').slice(1)
+  const [closing = '', ...body] = text.slice(end + 1).split('\n')
+  if (closing.trimEnd() === FENCE) return { yaml, body: body.join('\n') }
+  const expected = `exactly ${FENCE}, to end the front matter`
+  throw invalidWorker([{ file, line: yaml.length + 2, key: '', expected, got: quoteText(closing) }])
 }
 
 type Read = Omit<FrontMatter, 'body'>
