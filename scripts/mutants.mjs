@@ -76,7 +76,8 @@ async function triedNatively(copy, { name }) {
   const { isStopped, output } = await copy.run(['make', 'native-unit', `NAME=${name}`], BUILD_MS)
   if (isStopped) return { isStopped, failed: [], ran: 1 }
   const [, passed, failed] = /(\d+) passed, (\d+) failed/.exec(output) ?? []
-  if (passed === undefined) return undefined
+  // A sanitizer ends the program at the first wrong access.
+  if (passed === undefined) return /Sanitizer|runtime error/.test(output) ? { failed: [name], ran: 1 } : undefined
   return { failed: Array(Number(failed)).fill(name), ran: Number(passed) + Number(failed) }
 }
 

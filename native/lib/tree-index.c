@@ -1,7 +1,7 @@
 #include "lib/tree-index.h"
 
 #include "lib/fd-message.h"
-#include "lib/launch-file.h"
+#include "lib/seal.h"
 #include "lib/syscalls.h"
 
 #include <dirent.h>
@@ -159,9 +159,9 @@ int tree_find_named(const struct tree_index *index, uint32_t above, const char *
 
 /* ---- on disk ---- */
 
-/* One for each large zone; the oldest goes. */
-#define KEPT_MAX 32
-#define KEPT_BYTES_MAX (64u << 20)
+/* One for each large zone; the oldest goes. They lie in memory, as a rule: 8 MiB hold some 100,000 directories. */
+#define KEPT_MAX 16
+#define KEPT_BYTES_MAX (8u << 20)
 #define FILE_NAME "%llx-%llx"
 
 static int is_sound(const struct tree_index *index) {
@@ -174,11 +174,17 @@ static int is_sound(const struct tree_index *index) {
   return 1;
 }
 
+/*
+ * Next to the secret of the seals, which only lies where no zone can be (lib/seal.h): a user without a runtime directory has the directory of the
+ * runs below /tmp, and a command that can write there could say of a directory that it holds nothing.
+ */
 static int open_place(const char *runs, int is_made) {
-  char path[PATH_MAX];
+  char own[PATH_MAX], path[PATH_MAX];
+  unsigned char secret[SECRET_BYTES];
   struct stat status;
   const char *slash = strrchr(runs, '/');
-  if (!slash || (size_t)snprintf(path, sizeof path, "%.*s/trees", (int)(slash - runs), runs) >= sizeof path) return -1;
+  if (!slash || (size_t)snprintf(own, sizeof own, "%.*s", (int)(slash - runs), runs) >= sizeof own || secret_read_in(own, secret) < 0) return -1;
+  if ((size_t)snprintf(path, sizeof path, "%s/trees", own) >= sizeof path) return -1;
   if (is_made) (void)mkdir(path, 0700);
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 || (fstat(fd, &status) == 0 && status.st_uid == geteuid() && (status.st_mode & 077) == 0)) return fd;

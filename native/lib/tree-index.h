@@ -10,8 +10,8 @@
  *   each change, by this kernel's own clock;
  * - if the directory had changed just before it was listed: a second change within one tick of the clock could leave the times as they are.
  *
- * The index of a large zone is kept in the directory of the runs, which only this user can reach and no zone may hold. A file that is damaged,
- * old or of another zone is as good as none, since each entry is compared with the directory itself.
+ * The index of a large zone is kept next to the secret of the seals, where no command can write. A file that is damaged, old or of another zone
+ * is as good as none, since each entry is compared with the directory itself.
  */
 #pragma once
 

@@ -423,7 +423,7 @@ static char *join_names(struct walk *walk, size_t *size) {
     *size += strlen(walk->pending[i].name) + 1;
   }
   if (*size > UINT32_MAX || !(names = malloc(*size))) return NULL;
-  for (size_t i = 0; i < walk->pending_count; i++) strcpy(names + walk->record[i].name, walk->pending[i].name);
+  for (size_t i = 0; i < walk->pending_count; i++) memcpy(names + walk->record[i].name, walk->pending[i].name, strlen(walk->pending[i].name) + 1);
   return names;
 }
 

@@ -230,4 +230,4 @@ _Noreturn void run_refuse(struct run *run, const char *step, const char *path);
 /* ---- the outcome (runner/conclude.c) ---- */
 
 void run_conclude(struct run *run);
-_Noreturn void run_finish(struct run *run);
+__attribute__((noreturn)) void run_finish(struct run *run);

@@ -54,17 +54,18 @@ testWith('zsh', 'zsh completes from $fpath, the first time too', async () => {
   const share = join(prefix, 'share')
   const told = join(await temporaryDirectory(), 'told')
   const lines = ['llm-do pool sto', 'llm-do exec --memo']
-  const { stdout } = await execa('zsh', ['-f', ZSH_DRIVER, join(share, 'zsh/site-functions'), told, ...lines])
-  expect(stdout.split('\n').map((line) => line.trimEnd())).toEqual(['llm-do pool stop', 'llm-do exec --memory='])
+  const env = { PATH: `${join(prefix, 'bin')}:${process.env.PATH}` }
+  const { stdout } = await execa('zsh', ['-f', ZSH_DRIVER, join(share, 'zsh/site-functions'), told, ...lines], { env })
+  expect(stdout.split('\n').map((line) => line.trimEnd())).toEqual(['llm-do pool stop', 'llm-do exec --memory'])
 })
 
 testWith('fish', 'fish completes from its vendor directory', async () => {
   // It looks only for completions of what is there.
   const PATH = `${join(prefix, 'bin')}:${process.env.PATH}`
   const env = { PATH, XDG_DATA_DIRS: join(prefix, 'share'), HOME: await temporaryDirectory() }
-  for (const name of ['llm-do', 'llm-do-exec']) {
-    const { stdout } = await execa('fish', ['-c', `complete -C '${name} exec --memo'`], { env })
-    expect(stdout, name).toContain('--memory')
+  for (const line of ['llm-do exec --memo', 'llm-do-exec --memo']) {
+    const { stdout } = await execa('fish', ['-c', `complete -C '${line}'`], { env })
+    expect(stdout, line).toContain('--memory')
   }
 })
 

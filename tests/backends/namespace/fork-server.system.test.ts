@@ -76,7 +76,7 @@ describeWith(['bwrap', 'userns'], 'a fork server', () => {
     ]) {
       const [[kind, text] = [0, ''], ...others] = (await speak([bad, COMMAND])).frames
       expect([kind, others.length]).toEqual([FRAME.status, 0])
-      expect(text).toContain('"cause":"setup"')
+      expect(text).toContain('"reason":"setup"')
     }
   })
 })

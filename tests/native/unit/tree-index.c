@@ -116,6 +116,18 @@ UNIT("a repository without a name, one below modules, and one of another system 
   remove_zone();
 }
 
+UNIT("a listing that was made in a repository does not hold outside of one") {
+  make_zone();
+  EXPECT(mkdirat(zone, "d0/objects", 0700) == 0 && mkdirat(zone, "d0/refs", 0700) == 0 && mkdirat(zone, "d0/modules", 0700) == 0);
+  EXPECT(mkdirat(zone, "d0/modules/m", 0700) == 0 && mkdirat(zone, "d0/modules/m/.git", 0700) == 0);
+  close(openat(zone, "d0/HEAD", O_CREAT | O_WRONLY, 0600));
+  settle();
+  index_zone();
+  EXPECT(unlinkat(zone, "d0/HEAD", 0) == 0);
+  expect_same();
+  remove_zone();
+}
+
 UNIT("directories that change places, and links in the place of one, do not keep their listings") {
   char elsewhere[128];
   make_zone();
@@ -161,12 +173,23 @@ static void expect_kept(size_t listed_least, size_t listed_most) {
   walk_free(&walk);
 }
 
+static void make_key(const char *own) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/key", own);
+  int fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+  EXPECT(fd >= 0 && write(fd, "0123456789abcdef0123456789abcdef", 32) == 32);
+  close(fd);
+}
+
 UNIT("an index is kept for the next run, and one that is damaged, open to others or of another zone is none") {
   char own[96], runs[128], trees[128], file[256] = "", command[512];
   make_zone();
   index_zone();
   snprintf(own, sizeof own, "%s.own", base), snprintf(runs, sizeof runs, "%s/runs", own), snprintf(trees, sizeof trees, "%s/trees", own);
   EXPECT(mkdir(own, 0700) == 0);
+  tree_keep(&tree, zone, runs);
+  EXPECT(access(trees, F_OK) < 0); /* without the secret of the seals a command may be able to write there */
+  make_key(own);
   tree_keep(&tree, zone, runs);
   expect_kept(0, 0);
   snprintf(command, sizeof command, "ls -d %s/*", trees);

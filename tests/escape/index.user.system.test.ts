@@ -1,0 +1,67 @@
+/**
+ * A zone that is large enough for an index (native/lib/tree-index.h): what is made in it between two runs is covered, and what a run makes is
+ * set aside, although no other directory is listed.
+ */
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { ownDirectory } from '../../src/host/own-directory.ts'
+import type { Result } from '../../src/report/result.ts'
+import { runCli } from '../support/cli.ts'
+import { newDirectory } from '../support/directory.ts'
+import { describeWith } from '../support/needs.ts'
+
+/** Longer than a change counts as young (40 ms). */
+const SETTLED_MS = 80
+
+function makeRepository(directory: string): void {
+  for (const name of ['objects', 'refs', 'hooks']) mkdirSync(join(directory, name), { recursive: true })
+  writeFileSync(join(directory, 'HEAD'), 'ref: refs/heads/main\n')
+  writeFileSync(join(directory, 'hooks/pre-commit'), '#!/bin/sh\n')
+}
+
+const paths = Array.from({ length: 100 }, (_, index) => `a${index % 10}/b${index}/c`)
+
+describeWith('userns', 'a large writable zone', () => {
+  test('hides nothing by the times of its directories', async () => {
+    const uid = process.getuid?.() ?? 0
+    const { path: zone, remove } = await newDirectory()
+    for (const path of paths) mkdirSync(join(zone, path), { recursive: true })
+    makeRepository(join(zone, 'a3/b3/c/old/.git'))
+    const run = async (script: string): Promise<Result> => {
+      const words = ['--json', '--rw', '.', '--', 'sh', '-c', script]
+      return JSON.parse((await runCli(words, { cwd: zone })).stdout.toString()) as Result
+    }
+    const settled = async (script: string): Promise<Result> => {
+      await setTimeout(SETTLED_MS)
+      return await run(script)
+    }
+    await settled('true')
+    expect((await settled('true')).reason).toBe('exit')
+    const kept = join(ownDirectory(process.env, uid), 'trees')
+    if (uid !== 0) expect(readdirSync(kept)).not.toEqual([])
+
+    // Between two runs, with the times of the directory set back.
+    const there = join(zone, 'a5/b5/c')
+    makeRepository(join(there, '.git'))
+    utimesSync(there, 1, 1)
+    const hooks = ['a3/b3/c/old/.git/hooks/pre-commit', 'a5/b5/c/.git/hooks/pre-commit']
+    const refused = await settled(`for one in ${hooks.join(' ')}; do echo evil >>$one; done; true`)
+    expect(refused.stderr.match(/Read-only file system/g)).toHaveLength(2)
+    for (const hook of hooks) expect(readFileSync(join(zone, hook), 'utf8')).not.toContain('evil')
+
+    // By a run: a repository of its own, deep in the tree, and one without a name; the way there is as it was.
+    for (const made of ['.git', 'objects refs; echo ref: refs/heads/main >HEAD']) {
+      const result = await settled(`cd a7/b7/c && mkdir -p ${made} && touch -d @1 . && sleep 0.1`)
+      expect(result.reason).toBe('protected')
+    }
+    expect(existsSync(join(zone, 'a7/b7/c/.git'))).toBe(false)
+    expect(existsSync(join(zone, 'a7/b7/c/HEAD'))).toBe(false)
+
+    // The control: an ordinary file in the same place stays.
+    expect((await settled('echo x >a7/b7/c/file')).reason).toBe('exit')
+    appendFileSync(join(zone, 'a7/b7/c/file'), 'y')
+    await remove()
+  })
+})
