@@ -17,24 +17,35 @@
 
 #define MS 1000000ull
 #define LOOK_NS (50 * MS)
+#define LOOK_LEAST_NS (2 * MS)
+#define FILL_BYTES_PER_NS 4 /* memory takes no more of a few processors, and the page cache of a disk is memory */
 #define WALK_NS (1000 * MS)
 #define REST 4 /* times as long as the last walk took there is none: a million files take a second, in which nothing else is looked at */
+#define ENTRY_BYTES 1024 /* inode and name of an empty file: in tmpfs, memory of the kernel; on ext4 and btrfs less */
 
 static int is_in_memory(int layer) {
   struct statfs status;
   return fstatfs(layer, &status) == 0 && status.f_type == TMPFS_MAGIC;
 }
 
-static uint64_t free_bytes(int layer) {
+/* The number of free inodes means something in tmpfs only: xfs guesses it by its blocks, btrfs has none. */
+static uint64_t free_bytes(const struct layer_size *size) {
   struct statvfs status;
-  return fstatvfs(layer, &status) < 0 ? 0 : (uint64_t)status.f_bfree * status.f_frsize;
+  if (fstatvfs(size->layer, &status) < 0) return 0;
+  return (uint64_t)status.f_bfree * status.f_frsize + (size->is_in_memory ? (uint64_t)status.f_ffree * ENTRY_BYTES : 0);
+}
+
+/* Before as much could be written as is left: a command that stays far below its limit is looked at every 50 ms. */
+static uint64_t next_look(const struct layer_size *size, uint64_t estimate, uint64_t at_ns) {
+  uint64_t rest = size->limit > estimate ? (size->limit - estimate) / FILL_BYTES_PER_NS : 0;
+  return at_ns + (rest < LOOK_LEAST_NS ? LOOK_LEAST_NS : rest < LOOK_NS ? rest : LOOK_NS);
 }
 
 void layer_size_begin(struct layer_size *size, int layer, uint64_t limit, uint64_t now_ns) {
   *size = (struct layer_size){.limit = limit, .layer = layer, .is_in_memory = is_in_memory(layer)};
   if (!limit) return;
-  size->free_bytes = size->used_free = free_bytes(layer);
-  size->due_ns = now_ns + LOOK_NS;
+  size->free_bytes = size->used_free = free_bytes(size);
+  size->due_ns = next_look(size, 0, now_ns);
   size->walk_ns = now_ns + WALK_NS;
 }
 
@@ -52,7 +63,7 @@ static int add_tree(int directory, uint64_t *bytes) {
       if (errno != ENOENT) done = -1; /* a command may have closed the directory to us, but what has gone is gone */
       continue;
     }
-    *bytes += (uint64_t)status.st_blocks * 512;
+    *bytes += (uint64_t)status.st_blocks * 512 + ENTRY_BYTES;
     if (!S_ISDIR(status.st_mode)) continue;
     int below = openat(dirfd(entries), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (below < 0 ? errno != ENOENT && errno != ENOTDIR : add_tree(below, bytes) < 0) done = -1;
@@ -79,12 +90,12 @@ static uint64_t lost(uint64_t before, uint64_t now) { return before > now ? befo
 
 int layer_size_is_over(struct layer_size *size, uint64_t at_ns, int is_last) {
   if (!size->limit) return 0;
-  uint64_t now_free = free_bytes(size->layer);
-  size->due_ns = at_ns + LOOK_NS;
-  int may_be_over = size->used + lost(size->used_free, now_free) > size->limit;
-  if (!is_last && (at_ns < size->rest_ns || (!may_be_over && at_ns < size->walk_ns))) return 0;
+  uint64_t now_free = free_bytes(size), all = lost(size->free_bytes, now_free), estimate = size->used + lost(size->used_free, now_free);
+  size->due_ns = next_look(size, estimate, at_ns);
+  if (size->is_in_memory && all > size->limit) return 1; /* no walk, and no rest from walks, in which memory could be filled */
+  if (!is_last && (at_ns < size->rest_ns || (estimate <= size->limit && at_ns < size->walk_ns))) return 0;
   uint64_t begun = now_ns();
-  uint64_t bytes = 0, all = lost(size->free_bytes, now_free);
+  uint64_t bytes = 0;
   int is_unseen = add_zones(size->layer, &bytes) < 0 || size->is_in_memory;
   if (is_unseen && bytes < all) bytes = all;
   size->used = bytes;

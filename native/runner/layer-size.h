@@ -1,8 +1,9 @@
 /*
  * The limit of what copy-on-write zones may take. No file system counts for a directory what is below it, so the upper directories are
- * walked: at once when the file system has lost as much as would be too much, else from time to time. What cannot be read counts as
- * all that the file system has lost since the start. Files that were removed and are still open are in no directory: on a disk they are not
- * counted, in memory all that the file system has lost since the start counts.
+ * walked: at once when the file system has lost as much as would be too much, else from time to time. The less is left, the sooner the
+ * file system is asked again. What cannot be read counts as all that the file system has lost since the start. Files that were removed and are
+ * still open are in no directory: on a disk they are not counted, in memory all that the file system has lost since the start counts, bytes and
+ * inodes. Each name counts as 1 KiB, or a million empty files would be no change.
  */
 #pragma once
 
