@@ -196,17 +196,21 @@ static int lists_everything(int directory) {
 
 static int is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/* 1 = the name is found by another case, too. -1 = it has no letter. */
-static int folds_case(int directory, const char *name) {
+int look_folds_case(int directory, const char *name, ino_t inode) {
   char other[NAME_MAX + 1];
-  struct stat one, two;
+  struct stat status;
   copy_text(other, sizeof other, name);
   char *letter = other;
   while (*letter && !is_letter(*letter)) letter++;
   if (!*letter) return -1;
   *letter ^= 'a' ^ 'A';
-  if (fstatat(directory, name, &one, AT_SYMLINK_NOFOLLOW) < 0) return 1; /* gone: then nothing is known */
-  return fstatat(directory, other, &two, AT_SYMLINK_NOFOLLOW) == 0 ? two.st_ino == one.st_ino : errno != ENOENT;
+  return fstatat(directory, other, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_ino == inode : errno != ENOENT;
+}
+
+/* An entry that is gone proves nothing. */
+static int names_fold_case(int directory, const char *name) {
+  struct stat status;
+  return fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ? 1 : look_folds_case(directory, name, status.st_ino);
 }
 
 static int add_names(struct root_names *names, int directory) {
@@ -218,7 +222,7 @@ static int add_names(struct root_names *names, int directory) {
       const char *name = ((const struct directory_entry *)(room + at))->name;
       unsigned bit = hash_of(name, strlen(name));
       names->bits[bit / 64] |= 1ull << bit % 64;
-      if (folds < 0) folds = folds_case(directory, name);
+      if (folds < 0) folds = names_fold_case(directory, name);
       if (folds > 0 || ++count > ROOT_NAMES_MAX) return 0;
     }
   }

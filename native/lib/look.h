@@ -51,5 +51,8 @@ void root_names_read(struct root_names *names, int zone);
 /* Is the first word of `path` proved to be missing? */
 int root_names_lack(const struct root_names *names, const char *path);
 
+/* Does a directory find the entry `name`, which is that inode, by another case, too? -1 = the name has no letter. What cannot be said is 1. */
+int look_folds_case(int directory, const char *name, ino_t inode);
+
 /* Is a directory that may be read, but not searched, closed to the command, too? */
 int look_is_closed(int directory);

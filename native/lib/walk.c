@@ -97,6 +97,7 @@ struct listing {
   unsigned parts, systems;
   uint32_t known_at;   /* the next one that is expected among the directories of the known listing */
   size_t entries;
+  int folds; /* case; -1 = no name in it has shown it */
   struct unlocked unlocked;
 };
 
@@ -226,14 +227,35 @@ static int type_of(struct listing *listing, const char *name, unsigned char know
   return found <= 0 ? found : (int)IFTODT(status.st_mode);
 }
 
+/* The first name with a letter tells; one without a letter is none that anybody looks for. */
+static int note_case(struct listing *listing, const char *name) {
+  struct stat status;
+  if (!listing->walk->for_git || listing->folds >= 0) return 0;
+  int found = status_of(listing, name, &status);
+  if (found <= 0) return found;
+  listing->folds = look_folds_case(listing->fd, name, status.st_ino);
+  return listing->folds > 0 && listing->walk->for_names ? (errno = EOPNOTSUPP, -1) : 0;
+}
+
+/* By the rules of its file system. */
+static int look_up_names(struct listing *listing) {
+  int parts = repository_parts_in(listing->fd);
+  if (parts < 0) return -1;
+  listing->parts = (unsigned)parts;
+  for (int i = 0; i < REPOSITORY_SYSTEMS && listing->place.context == IN_TREE; i++)
+    if (on_named(listing, &REPOSITORY_SYSTEM[i]) < 0) return -1;
+  return 0;
+}
+
 static int on_entry(struct listing *listing, const struct directory_entry *entry) {
   const char *name = entry->name;
   struct walk *walk = listing->walk;
   if (name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0))) return 0;
   listing->entries++;
   if (++walk->entries > walk->entries_max && walk->entries_max) return errno = E2BIG, -1;
+  if (note_case(listing, name) < 0) return -1;
   const struct repository_system *system = walk->for_git && listing->place.context == IN_TREE ? repository_system(name) : NULL;
-  if (system) return listing->systems |= 1u << (system - REPOSITORY_SYSTEM), on_named(listing, system);
+  if (system) return listing->systems |= 1u << (system - REPOSITORY_SYSTEM), listing->folds > 0 ? 0 : on_named(listing, system);
   listing->parts |= repository_part(name);
   int type = type_of(listing, name, entry->type);
   if (type == DT_DIR) return on_directory(listing, name);
@@ -309,7 +331,10 @@ static int read_place(struct listing *listing) {
   struct tree_state state = walk->mount ? tree_state_of(listing->fd, "", walk->device, walk->mount) : (struct tree_state){0}; /* before its entries */
   walk->listed++;
   if (walk->for_set_id && fchdir(listing->fd) < 0) return -1;
-  return read_entries(listing) < 0 ? -1 : end_place(listing, first, &state);
+  if (read_entries(listing) < 0) return -1;
+  if (listing->folds > 0 && look_up_names(listing) < 0) return -1;
+  if (listing->folds > 0) state.inode = 0; /* its names do not say what is found by them */
+  return end_place(listing, first, &state);
 }
 
 /* ---- a directory that has not changed ---- */
@@ -341,7 +366,7 @@ static int replay(struct listing *listing, const struct tree_directory *same) {
 }
 
 static int visit(struct walk *walk, size_t index) {
-  struct listing listing = {.walk = walk, .place = walk->pending[index], .index = (int)index, .fd = -1};
+  struct listing listing = {.walk = walk, .place = walk->pending[index], .index = (int)index, .fd = -1, .folds = -1};
   const struct tree_directory *same = find_unchanged(walk, &listing.place);
   if (same && !must_open(same)) return replay(&listing, same);
   enum look look = look_into(walk->zone, walk->at, &listing.unlocked, &listing.fd);

@@ -7,7 +7,8 @@
  * looked at one by one. In a git directory, the walk goes on in `modules` and `worktrees` only: no program looks for repositories
  * among its objects. A directory is remembered by its name and its parent, so that a deep tree takes no more memory than a flat one.
  *
- * What cannot be looked at ends the walk with an error (lib/look.h).
+ * What cannot be looked at ends the walk with an error (lib/look.h). In a directory that folds case (ext4 with +F, FAT, NTFS, a directory of
+ * another system) the names that programs look for are not compared but looked up, as those programs do: the file system knows its rules.
  */
 #pragma once
 
@@ -54,6 +55,7 @@ struct walk {
   size_t entries_max;            /* more are E2BIG; 0 = no bound */
   int for_linked;                /* FIND_TWIN: every regular file with more than one name */
   int for_links;                 /* FIND_LINK */
+  int for_names;                 /* a caller that compares names itself: a directory that folds case ends the walk with EOPNOTSUPP */
   const struct identity *wanted; /* FIND_TWIN: these files */
   size_t wanted_count;
   const struct tree_index *known; /* of an earlier walk, NULL = none: what has not changed since is not listed again; not where files are looked at */
