@@ -206,26 +206,29 @@ static int has_other_mode(int upper, int lower) {
   return fstat(upper, &now) < 0 || fstat(lower, &before) < 0 || (now.st_mode & 0777) != (before.st_mode & 0777);
 }
 
-static int has_own_entries(int upper, int lower);
+/* Each level takes stack, descriptors and a buffer of launch, and a command may make 100,000. */
+#define DEEPEST 256
+
+static int has_own_entries(int upper, int lower, int levels);
 
 /* Both are closed. */
-static int has_own(int upper, int lower) {
-  int found = upper < 0 || lower < 0 || has_other_mode(upper, lower) || is_marked(upper) || has_own_entries(upper, lower);
+static int has_own(int upper, int lower, int levels) {
+  int found = !levels || upper < 0 || lower < 0 || has_other_mode(upper, lower) || is_marked(upper) || has_own_entries(upper, lower, levels);
   if (upper >= 0) close(upper);
   if (lower >= 0) close(lower);
   return found;
 }
 
 /* Overlay makes each directory on the way to what a command has changed, and they stay when that is gone again: a command that makes a
- * file for a moment, as git does, has changed nothing. 1, also where it cannot be read, or 0. */
-static int has_own_entries(int upper, int lower) {
+ * file for a moment, as git does, has changed nothing. 1, also where it cannot be read or is too deep, or 0. */
+static int has_own_entries(int upper, int lower, int levels) {
   int copy = openat(upper, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = 0;
   DIR *entries = copy < 0 ? NULL : fdopendir(copy);
   if (!entries) return 1;
   for (struct dirent *entry; !found && (errno = 0, entry = readdir(entries));) {
     const char *name = entry->d_name;
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
-    found = has_own(open_beneath(upper, name, O_RDONLY | O_DIRECTORY), open_beneath(lower, name, O_RDONLY | O_DIRECTORY));
+    found = has_own(open_beneath(upper, name, O_RDONLY | O_DIRECTORY), open_beneath(lower, name, O_RDONLY | O_DIRECTORY), levels - 1);
   }
   if (!found && errno) found = 1;
   closedir(entries);
@@ -239,7 +242,7 @@ static int zone_may_have_changes(int layer, size_t number, const struct entry *z
   snprintf(path, sizeof path, "%s/%s", name, LAYER_UPPER);
   int upper = sys_openat2(layer, path, O_RDONLY | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
   if (upper < 0) return errno != ENOENT;
-  return has_own(upper, layer_open_source(zone));
+  return has_own(upper, layer_open_source(zone), DEEPEST);
 }
 
 int layer_may_have_changes(int layer, const struct launchfile *file) {

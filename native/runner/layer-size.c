@@ -21,6 +21,7 @@
 #define FILL_BYTES_PER_NS 4 /* memory takes no more of a few processors, and the page cache of a disk is memory */
 #define WALK_NS (1000 * MS)
 #define REST 4 /* times as long as the last walk took there is none: a million files take a second, in which nothing else is looked at */
+#define DEEPEST 256 /* levels: each takes stack, a descriptor and a buffer of launch, and a command may make 100,000 */
 #define ENTRY_BYTES 1024 /* inode and name of an empty file: in tmpfs, memory of the kernel; on ext4 and btrfs less */
 
 static int is_in_memory(int layer) {
@@ -51,9 +52,9 @@ void layer_size_begin(struct layer_size *size, int layer, uint64_t limit, uint64
 
 uint64_t layer_size_due(const struct layer_size *size) { return size->limit ? size->due_ns : 0; }
 
-/* Bytes in and below a directory, which is closed; -1 when something could not be read. */
-static int add_tree(int directory, uint64_t *bytes) {
-  DIR *entries = fdopendir(directory);
+/* Bytes in and below a directory, which is closed; -1 when something could not be read, or is too deep. */
+static int add_tree(int directory, int levels, uint64_t *bytes) {
+  DIR *entries = levels ? fdopendir(directory) : NULL;
   int done = entries ? 0 : -1;
   struct stat status;
   if (!entries) return close(directory), -1;
@@ -66,7 +67,7 @@ static int add_tree(int directory, uint64_t *bytes) {
     *bytes += (uint64_t)status.st_blocks * 512 + ENTRY_BYTES;
     if (!S_ISDIR(status.st_mode)) continue;
     int below = openat(dirfd(entries), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (below < 0 ? errno != ENOENT && errno != ENOTDIR : add_tree(below, bytes) < 0) done = -1;
+    if (below < 0 ? errno != ENOENT && errno != ENOTDIR : add_tree(below, levels - 1, bytes) < 0) done = -1;
   }
   if (errno) done = -1;
   closedir(entries);
@@ -82,7 +83,7 @@ static int add_zones(int layer, uint64_t *bytes) {
     snprintf(path, sizeof path, "%s/%s", name, LAYER_UPPER);
     int upper = sys_openat2(layer, path, O_RDONLY | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
     if (upper < 0) return errno == ENOENT ? 0 : -1;
-    if (add_tree(upper, bytes) < 0) return -1;
+    if (add_tree(upper, DEEPEST, bytes) < 0) return -1;
   }
 }
 

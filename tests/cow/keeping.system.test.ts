@@ -1,4 +1,5 @@
 /** How a layer is kept: gone on with, bounded, asked about, and left for a while. */
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -81,6 +82,16 @@ describe(`as ${user}`, () => {
       // Control: with room for it the same is an ordinary end.
       const under = await place.run('dd if=/dev/zero of=big bs=1M count=1 2>/dev/null', '--cow-size', '4m')
       expect([under.reason, under.ok]).toEqual(['exit', true])
+    })
+
+    test('of any depth does not end the launcher', async () => {
+      const place = await makePlace(user)
+      const deepen = 'import os\nfor level in range(1200): os.path.exists("a") or os.mkdir("a"); os.chdir("a")\n'
+      execFileSync('python3', ['-c', deepen], { cwd: place.project })
+      // As much stack as 30,000 levels would need of the usual one. The file that is gone again leaves all levels in the layer.
+      const words = ['exec', '--json', '--cow', '.', '--', 'python3', '-c', `${deepen}open("f", "w"); os.remove("f")`]
+      const { stdout } = await place.cliThrough(['sh', '-c', 'ulimit -s 256; exec "$0" "$@"'], ...words)
+      expect(JSON.parse(stdout.toString())).toMatchObject({ reason: 'exit', exitCode: 0 })
     })
 
     test('is asked about at a terminal, and nowhere else', async () => {
