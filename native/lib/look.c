@@ -110,6 +110,9 @@ static int is_closed_way(int zone, const char *path) {
 
 /* ---- looks ---- */
 
+/* Another run of the same user may close a directory again that both have opened. One of another user stays closed. */
+#define TRIES 16
+
 /* The first link on the way to `path`, in `at`. */
 static enum look find_link(int zone, const char *path, char *at, struct stat *status) {
   for (size_t length = next_end(path, 0);; length = next_end(path, length)) {
@@ -146,7 +149,10 @@ enum look look_at(int zone, const char *path, char *at, struct stat *status) {
   struct unlocked unlocked = {0};
   copy_text(at, PATH_MAX, path);
   enum look look = look_once(zone, path, at, status);
-  if (look == LOOK_FAILED && errno == EACCES && unlock_way(&unlocked, zone, path, 0100)) look = look_once(zone, path, at, status);
+  for (int tries = TRIES; look == LOOK_FAILED && errno == EACCES && tries > 0; tries--) {
+    unlock_way(&unlocked, zone, path, 0100);
+    look = look_once(zone, path, at, status);
+  }
   if (look == LOOK_FAILED) look = meaning(zone, path, errno);
   int error = errno;
   unlock_end(&unlocked);
@@ -160,7 +166,10 @@ enum look look_into(int zone, const char *path, struct unlocked *unlocked, int *
   char at[PATH_MAX];
   struct stat status;
   *fd = open_to_read(zone, path);
-  if (*fd < 0 && errno == EACCES && unlock_way(unlocked, zone, path, 0500)) *fd = open_to_read(zone, path);
+  for (int tries = TRIES; *fd < 0 && errno == EACCES && tries > 0; tries--) {
+    unlock_way(unlocked, zone, path, 0500);
+    *fd = open_to_read(zone, path);
+  }
   if (*fd >= 0) return LOOK_FOUND;
   enum look look = errno == ELOOP ? find_link(zone, path, at, &status) : LOOK_FAILED;
   if (look == LOOK_FOUND) return errno = ELOOP, LOOK_FAILED; /* exchanged while we look */

@@ -6,6 +6,10 @@
  * command, too, which has our user and no more groups: nothing in it can have been made or changed. Everything else that fails is a
  * failure, and the caller refuses the run.
  *
+ * A user namespace, in which a user has every right over his own files, would need no chmod. But launch cannot enter one and leave it again, and a
+ * descriptor that a process in one had opened would not do: each look by name below it asks for the rights of who looks. The whole guard would
+ * be another process, at 0.3 to 1.2 ms for each run; opening and closing a directory takes 13 us, and only where one is closed.
+ *
  * Every look starts at the zone's descriptor, stays beneath it, and follows no link.
  */
 #pragma once

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <signal.h>
 #include <unistd.h>
 
 /* A file system that folds case is seldom at hand: every look by name of this program can be made to behave as on one. */
@@ -74,4 +76,37 @@ UNIT("a directory that folds case ends the walk of a caller that compares names"
   }
   remove_zone(zone);
   folds = 0;
+}
+
+/* As another run of the same user does, all the time. */
+static pid_t open_and_close(int zone) {
+  pid_t child = fork();
+  while (child == 0) fchmodat(zone, "app", 0500, 0), fchmodat(zone, "app", 0, 0);
+  return child;
+}
+
+static int failures_beside_another(void) {
+  int zone = make_zone(), failures = 0;
+  pid_t other = open_and_close(zone);
+  for (int i = 0; i < 2000; i++) {
+    struct walk walk = {.zone = zone, .for_git = 1};
+    failures += walk_zone(&walk) < 0;
+    walk_free(&walk);
+  }
+  kill(other, SIGKILL);
+  waitpid(other, NULL, 0);
+  fchmodat(zone, "app", 0700, 0);
+  remove_zone(zone);
+  return failures;
+}
+
+UNIT("a directory that another run opens and closes can be looked at") {
+  int status = 0;
+  pid_t child = fork();
+  if (child == 0) {
+    if (geteuid() == 0 && setuid(65534) < 0) _exit(1); /* root may look everywhere */
+    _exit(failures_beside_another() > 0);
+  }
+  EXPECT(waitpid(child, &status, 0) == child);
+  EXPECT_NUMBER(status, 0);
 }
