@@ -1,5 +1,5 @@
 /** Files of the host: what is hidden, read-only or protected, and what must not be planted. */
-import { chmodSync, existsSync, lstatSync, readdirSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, lstatSync, openSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Attack, type Cell, type Harm, isFiltered, isNamespace, letThrough, type Observed } from './attack.ts'
 import { put, textOf, type World } from './world.ts'
@@ -127,6 +127,33 @@ const REACH: readonly Attack[] = [
 ]
 
 const PLANTS: readonly Attack[] = [
+  {
+    id: 'files.leased',
+    of: 'third review, finding 11',
+    sentence: 'A lease on a file of a read-only zone makes each program of the host that writes the file wait.',
+    on: (cell) => isNamespace(cell) && cell.filter !== 'off' && cell.filter !== 'file',
+    script: ({ shown }) =>
+      `python3 -c 'import fcntl, os; fcntl.fcntl(os.open("${shown}/notes", 0), fcntl.F_SETLEASE, fcntl.F_RDLCK)' 2>/dev/null && echo LEASED`,
+    harmed: printed('LEASED'),
+    control: 'bare',
+  },
+  {
+    id: 'streams.reopened',
+    of: 'third review, finding 6',
+    sentence: 'A file that is standard input, opened for reading, is opened again by /proc/self/fd and written.',
+    on: isNamespace,
+    prepare: async (world) => put(world, join(world.base, 'input'), 'host\n'),
+    attempt: async (stage) => {
+      const stdinFd = openSync(join(stage.world.base, 'input'), 'r')
+      try {
+        await stage.inside('cat /proc/self/fd/0; echo evil > /proc/self/fd/0', { stdinFd })
+      } finally {
+        closeSync(stdinFd)
+      }
+    },
+    harmed: ({ world }) => (textOf(join(world.base, 'input')) === 'host\n' ? undefined : 'the input was written'),
+    control: 'bare',
+  },
   {
     id: 'plant.modes',
     of: 'finding 2',
