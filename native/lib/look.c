@@ -110,9 +110,6 @@ static int is_closed_way(int zone, const char *path) {
 
 /* ---- looks ---- */
 
-/* Another run of the same user may close a directory again that both have opened. One of another user stays closed. */
-#define TRIES 16
-
 /* The first link on the way to `path`, in `at`. */
 static enum look find_link(int zone, const char *path, char *at, struct stat *status) {
   for (size_t length = next_end(path, 0);; length = next_end(path, length)) {
@@ -149,7 +146,7 @@ enum look look_at(int zone, const char *path, char *at, struct stat *status) {
   struct unlocked unlocked = {0};
   copy_text(at, PATH_MAX, path);
   enum look look = look_once(zone, path, at, status);
-  for (int tries = TRIES; look == LOOK_FAILED && errno == EACCES && tries > 0; tries--) {
+  for (int tries = LOOK_TRIES; look == LOOK_FAILED && errno == EACCES && tries > 0; tries--) {
     unlock_way(&unlocked, zone, path, 0100);
     look = look_once(zone, path, at, status);
   }
@@ -166,7 +163,7 @@ enum look look_into(int zone, const char *path, struct unlocked *unlocked, int *
   char at[PATH_MAX];
   struct stat status;
   *fd = open_to_read(zone, path);
-  for (int tries = TRIES; *fd < 0 && errno == EACCES && tries > 0; tries--) {
+  for (int tries = LOOK_TRIES; *fd < 0 && errno == EACCES && tries > 0; tries--) {
     unlock_way(unlocked, zone, path, 0500);
     *fd = open_to_read(zone, path);
   }
@@ -205,21 +202,22 @@ static int lists_everything(int directory) {
 
 static int is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-int look_folds_case(int directory, const char *name, ino_t inode) {
-  char other[NAME_MAX + 1];
-  struct stat status;
-  copy_text(other, sizeof other, name);
+int look_other_case(const char *name, char other[NAME_MAX + 1]) {
+  copy_text(other, NAME_MAX + 1, name);
   char *letter = other;
   while (*letter && !is_letter(*letter)) letter++;
-  if (!*letter) return -1;
+  if (!*letter) return 0;
   *letter ^= 'a' ^ 'A';
-  return fstatat(directory, other, &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_ino == inode : errno != ENOENT;
+  return 1;
 }
 
-/* An entry that is gone proves nothing. */
-static int names_fold_case(int directory, const char *name) {
-  struct stat status;
-  return fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ? 1 : look_folds_case(directory, name, status.st_ino);
+/* 1 = the name is found by another case, too, or is gone, which proves nothing. -1 = it has no letter. */
+static int folds_case(int directory, const char *name) {
+  char other[NAME_MAX + 1];
+  struct stat one, two;
+  if (!look_other_case(name, other)) return -1;
+  if (fstatat(directory, name, &one, AT_SYMLINK_NOFOLLOW) < 0) return 1;
+  return fstatat(directory, other, &two, AT_SYMLINK_NOFOLLOW) == 0 ? two.st_ino == one.st_ino : errno != ENOENT;
 }
 
 static int add_names(struct root_names *names, int directory) {
@@ -231,7 +229,7 @@ static int add_names(struct root_names *names, int directory) {
       const char *name = ((const struct directory_entry *)(room + at))->name;
       unsigned bit = hash_of(name, strlen(name));
       names->bits[bit / 64] |= 1ull << bit % 64;
-      if (folds < 0) folds = names_fold_case(directory, name);
+      if (folds < 0) folds = folds_case(directory, name);
       if (folds > 0 || ++count > ROOT_NAMES_MAX) return 0;
     }
   }

@@ -14,9 +14,13 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+
+/* Another run of the same user may close a directory again that both have opened. One of another user stays closed. */
+#define LOOK_TRIES 16
 
 enum look {
   LOOK_MISSING, /* proved: the kernel says that nothing is there */
@@ -55,8 +59,8 @@ void root_names_read(struct root_names *names, int zone);
 /* Is the first word of `path` proved to be missing? */
 int root_names_lack(const struct root_names *names, const char *path);
 
-/* Does a directory find the entry `name`, which is that inode, by another case, too? -1 = the name has no letter. What cannot be said is 1. */
-int look_folds_case(int directory, const char *name, ino_t inode);
+/* The same name with another case of its first letter: a directory that finds one entry by both folds case. 0 = it has no letter. */
+int look_other_case(const char *name, char other[NAME_MAX + 1]);
 
 /* Is a directory that may be read, but not searched, closed to the command, too? */
 int look_is_closed(int directory);

@@ -104,8 +104,10 @@ struct listing {
 /* 1, or 0: it is gone, or out of the command's reach, too. -1 with errno: it cannot be looked at. */
 static int status_of(struct listing *listing, const char *name, struct stat *status) {
   int done = fstatat(listing->fd, name, status, AT_SYMLINK_NOFOLLOW);
-  if (done < 0 && errno == EACCES && unlock_open(&listing->unlocked, listing->fd, 0500))
+  for (int tries = LOOK_TRIES; done < 0 && errno == EACCES && tries > 0; tries--) {
+    unlock_open(&listing->unlocked, listing->fd, 0500);
     done = fstatat(listing->fd, name, status, AT_SYMLINK_NOFOLLOW);
+  }
   if (done == 0) return 1;
   int error = errno;
   if (error == ENOENT || (error == EACCES && look_is_closed(listing->fd))) return 0;
@@ -229,12 +231,13 @@ static int type_of(struct listing *listing, const char *name, unsigned char know
 
 /* The first name with a letter tells; one without a letter is none that anybody looks for. */
 static int note_case(struct listing *listing, const char *name) {
-  struct stat status;
-  if (!listing->walk->for_git || listing->folds >= 0) return 0;
-  int found = status_of(listing, name, &status);
-  if (found <= 0) return found;
-  listing->folds = look_folds_case(listing->fd, name, status.st_ino);
-  return listing->folds > 0 && listing->walk->for_names ? (errno = EOPNOTSUPP, -1) : 0;
+  char other[NAME_MAX + 1];
+  struct stat status, folded;
+  if (!listing->walk->for_git || listing->folds >= 0 || !look_other_case(name, other)) return 0;
+  int found = status_of(listing, name, &status), again = found > 0 ? status_of(listing, other, &folded) : 0;
+  if (found <= 0 || again < 0) return found < 0 || again < 0 ? -1 : 0;
+  listing->folds = again && folded.st_ino == status.st_ino;
+  return listing->folds && listing->walk->for_names ? (errno = EOPNOTSUPP, -1) : 0;
 }
 
 /* By the rules of its file system. */

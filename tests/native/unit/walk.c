@@ -29,7 +29,8 @@ static int find_folded(int directory, const char *name, char found[256]) {
 int fstatat(int directory, const char *restrict name, struct stat *restrict status, int flags) {
   char found[256];
   if (syscall(SYS_newfstatat, directory, name, status, flags) == 0) return 0;
-  if (!folds || errno != ENOENT || !find_folded(directory, name, found)) return errno = ENOENT, -1;
+  int error = errno;
+  if (!folds || error != ENOENT || !find_folded(directory, name, found)) return errno = error, -1;
   return (int)syscall(SYS_newfstatat, directory, found, status, flags);
 }
 
@@ -78,10 +79,10 @@ UNIT("a directory that folds case ends the walk of a caller that compares names"
   folds = 0;
 }
 
-/* As another run of the same user does, all the time. */
+/* As other runs of the same user do. The pause is longer than one look, so that not all of its tries can meet a closed directory. */
 static pid_t open_and_close(int zone) {
   pid_t child = fork();
-  while (child == 0) fchmodat(zone, "app", 0500, 0), fchmodat(zone, "app", 0, 0);
+  while (child == 0) fchmodat(zone, "app", 0500, 0), fchmodat(zone, "app", 0, 0), usleep(50);
   return child;
 }
 
