@@ -59,7 +59,7 @@ UNIT("in a directory that folds case, repositories are found by the rules of the
     EXPECT_NUMBER(walk_zone(&walk), 0);
     size_t named = 0, bare = 0;
     for (size_t i = 0; i < walk.count; i++) named += walk.find[i].kind == FIND_NAMED, bare += walk.find[i].kind == FIND_BARE && strcmp(walk.find[i].path, "bare") == 0;
-    EXPECT_NUMBER(named, folds ? 2 : 0); /* without, the control, these names are nobody's */
+    EXPECT_NUMBER(named, folds ? 2 : 0); /* without, the control, these are ordinary names */
     EXPECT_NUMBER(bare, folds);
     walk_free(&walk);
   }
