@@ -95,7 +95,7 @@ export const ROWS: readonly Row[] = [
   },
   {
     title: 'A Python virtual environment',
-    // Its network is that of `npm install`: tests/network/tools has what @pip stands for.
+    // Its network is that of `npm install`: tests/network/tools has the hosts of @pip.
     isDeep: true,
     needs: ['root', 'python'],
     files: { 'requirements.txt': 'tiny\n', 'app.py': 'import tiny\nprint(tiny.said)\n' },

@@ -15,7 +15,7 @@ import type { Warning } from './worker.ts'
 export interface FrontMatter {
   /** Plain data; an empty mapping for empty front matter. */
   readonly value: unknown
-  /** What follows the front matter. */
+  /** The text after the front matter. */
   readonly body: string
   /** Dotted key -> line of the file, from 1. */
   readonly lines: KeyLines
@@ -66,7 +66,7 @@ function textOf({ file, text }: Source): string {
   return text.replace(/^\uFEFF/, '').replaceAll('\r\n', '\n')
 }
 
-/** What gray-matter must not see: an opening fence that names a language, and more empty lines than it can take. */
+/** Refused before gray-matter sees it: an opening fence that names a language, and more empty lines than it can take. */
 function refuseUnlessFenced(file: string, text: string): void {
   const [first = '', ...rest] = text.split('\n')
   if (first !== FENCE)

@@ -1,4 +1,4 @@
-/** What is wrong with a whole tree of workers and workshops, beyond what each file says by itself. Pure. */
+/** Problems of a whole tree of workers and workshops, in addition to those of each file. Pure. */
 import { didYouMean } from '../text/did-you-mean.ts'
 import { quoteText } from '../text/units.ts'
 import { locationText } from './problem.ts'

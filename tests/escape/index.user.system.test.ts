@@ -51,7 +51,7 @@ describeWith('userns', 'a large writable zone', () => {
     expect(refused.stderr.match(/Read-only file system/g)).toHaveLength(2)
     for (const hook of hooks) expect(readFileSync(join(zone, hook), 'utf8')).not.toContain('evil')
 
-    // By a run: a repository of its own, deep in the tree, and one without a name; the way there is as it was.
+    // By a run: a repository deep in the tree, and one without a name; the directory gets its old times.
     for (const made of ['.git', 'objects refs; echo ref: refs/heads/main >HEAD']) {
       const result = await settled(`cd a7/b7/c && mkdir -p ${made} && touch -d @1 . && sleep 0.1`)
       expect(result.reason).toBe('protected')
