@@ -87,9 +87,9 @@ static int is_young(const struct tree_time *time) {
   return age < (time->nanoseconds == 0 ? 2 * SECOND_NS : YOUNG_NS);
 }
 
-struct tree_state tree_state_of(int at, const char *path, uint64_t device, uint64_t mount) {
+struct tree_state tree_state_of(int directory, uint64_t device, uint64_t mount) {
   struct status status;
-  if (look_up(at, path, &status) < 0 || device_of(&status) != device || status.mount != mount) return (struct tree_state){0};
+  if (look_up(directory, "", &status) < 0 || device_of(&status) != device || status.mount != mount) return (struct tree_state){0};
   struct tree_state state = state_of(&status);
   return is_young(&state.changed) || is_young(&state.modified) ? (struct tree_state){0} : state;
 }
@@ -106,13 +106,14 @@ int tree_is_same(int at, const char *path, const struct tree_index *index, const
 /* ---- in memory ---- */
 
 struct head {
-  char magic[24];
+  char seal[MAC_TEXT]; /* of all bytes after it */
+  char format[32];
   uint64_t device, inode;
   uint32_t directories, names_size;
 };
 
-/* Whoever changes the layout, or the contexts of the walk (lib/walk.c), changes it. */
-#define MAGIC "llm-do-tree-1"
+/* Change its number together with the layout, or with the contexts of the walk (lib/walk.c). */
+#define FORMAT "tree index 1"
 
 void tree_free(struct tree_index *index) {
   free(index->bytes);
@@ -164,23 +165,12 @@ int tree_find_named(const struct tree_index *index, uint32_t above, const char *
 #define KEPT_BYTES_MAX (8u << 20)
 #define FILE_NAME "%llx-%llx"
 
-static int is_sound(const struct tree_index *index) {
-  if (index->directories == 0 || index->names_size == 0 || index->names[index->names_size - 1] != 0) return 0;
-  for (uint32_t i = 0; i < index->directories; i++) {
-    const struct tree_directory *one = &index->directory[i];
-    if (one->name >= index->names_size || one->first > index->directories || one->count > index->directories - one->first) return 0;
-    if (one->count > 0 && one->first <= i) return 0; /* below itself */
-  }
-  return 1;
-}
-
 /*
- * Next to the secret of the seals, which only lies where no zone can be (lib/seal.h): a user without a runtime directory has the directory of the
- * runs below /tmp, and a command that can write there could say of a directory that it holds nothing.
+ * Next to the secret of the seals, which only lies where no zone can be (lib/seal.h). A user without a runtime directory has the directory of the
+ * runs below /tmp, where a command may be able to write.
  */
-static int open_place(const char *runs, int is_made) {
+static int open_place(const char *runs, int is_made, unsigned char secret[SECRET_BYTES]) {
   char own[PATH_MAX], path[PATH_MAX];
-  unsigned char secret[SECRET_BYTES];
   struct stat status;
   const char *slash = strrchr(runs, '/');
   if (!slash || (size_t)snprintf(own, sizeof own, "%.*s", (int)(slash - runs), runs) >= sizeof own || secret_read_in(own, secret) < 0) return -1;
@@ -205,24 +195,30 @@ static int read_whole(struct tree_index *index, int fd) {
   return index->bytes && pread(fd, index->bytes, index->size, 0) == (ssize_t)index->size ? 0 : -1;
 }
 
-static int accept(struct tree_index *index, const struct status *root) {
+/* A name or a number that is missing would hide a directory, so only what tree_keep has written is read. */
+static void seal_of(const struct tree_index *index, const unsigned char secret[SECRET_BYTES], char seal[MAC_TEXT]) {
+  seal_for(secret, FORMAT, index->bytes + MAC_TEXT, index->size - MAC_TEXT, seal);
+}
+
+static int accept(struct tree_index *index, const struct status *root, const unsigned char secret[SECRET_BYTES]) {
   const struct head *head = (const struct head *)index->bytes;
-  uint64_t list = (uint64_t)head->directories * sizeof(struct tree_directory);
-  if (strncmp(head->magic, MAGIC, sizeof head->magic) != 0 || head->device != device_of(root) || head->inode != root->inode) return 0;
-  if (sizeof *head + list + head->names_size != index->size) return 0;
+  char seal[MAC_TEXT];
+  seal_of(index, secret, seal);
+  if (memcmp(seal, head->seal, sizeof seal) != 0 || head->device != device_of(root) || head->inode != root->inode) return 0;
   find_parts(index, head->directories, head->names_size);
   index->device = device_of(root);
   index->mount = root->mount;
-  return is_sound(index);
+  return 1;
 }
 
 void tree_read(struct tree_index *index, int zone, const char *runs) {
   char name[64];
+  unsigned char secret[SECRET_BYTES];
   struct status root;
-  int place = open_place(runs, 0), fd = -1;
+  int place = open_place(runs, 0, secret), fd = -1;
   *index = (struct tree_index){0};
   if (place >= 0 && name_of(zone, name, sizeof name, &root) == 0) fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd >= 0 && (read_whole(index, fd) < 0 || !accept(index, &root))) tree_free(index);
+  if (fd >= 0 && (read_whole(index, fd) < 0 || !accept(index, &root, secret))) tree_free(index);
   if (fd >= 0) close(fd);
   if (place >= 0) close(place);
 }
@@ -272,14 +268,16 @@ static void replace(int place, const char *name, const struct tree_index *index)
 
 void tree_keep(const struct tree_index *index, int zone, const char *runs) {
   char name[64];
+  unsigned char secret[SECRET_BYTES];
   struct status root;
   if (!index->bytes || index->size > KEPT_BYTES_MAX) return;
-  int place = open_place(runs, 1);
+  int place = open_place(runs, 1, secret);
   if (place >= 0 && name_of(zone, name, sizeof name, &root) == 0) {
     struct head *head = (struct head *)index->bytes;
-    snprintf(head->magic, sizeof head->magic, "%s", MAGIC);
+    snprintf(head->format, sizeof head->format, "%s", FORMAT);
     head->device = device_of(&root), head->inode = root.inode;
     head->directories = index->directories, head->names_size = index->names_size;
+    seal_of(index, secret, head->seal);
     replace(place, name, index);
     drop_oldest(place);
   }

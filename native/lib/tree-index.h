@@ -10,8 +10,8 @@
  *   each change, by this kernel's own clock;
  * - if the directory had changed just before it was listed: a second change within one tick of the clock could leave the times as they are.
  *
- * The index of a large zone is kept next to the secret of the seals, where no command can write. A file that is damaged, old or of another zone
- * is as good as none, since each entry is compared with the directory itself.
+ * The index of a large zone is kept next to the secret of the seals, where no command can write, and sealed: a listing that lacks a name would
+ * hide a directory. A file that is damaged or of another zone is not read; one that is old costs only listings.
  */
 #pragma once
 
@@ -52,9 +52,9 @@ struct tree_index {
 /* Is the file system of this directory one whose times can be trusted? Gets its device and mount. */
 int tree_is_trusted(int zone, uint64_t *device, uint64_t *mount);
 
-/* The state of a directory now, for a listing that begins now; inode 0 where its entries must be listed each time. `path` "" = `at` itself. */
-struct tree_state tree_state_of(int at, const char *path, uint64_t device, uint64_t mount);
-/* The same without asking whether it has changed a moment ago: to compare. */
+/* The state of an open directory, for a listing that begins now; inode 0 where its entries must be listed each time. */
+struct tree_state tree_state_of(int directory, uint64_t device, uint64_t mount);
+/* Is the directory `path` still in that state? */
 int tree_is_same(int at, const char *path, const struct tree_index *index, const struct tree_state *state);
 
 /* Takes the directories, whose names are offsets into `names`. Returns 0, or -1 with errno. */

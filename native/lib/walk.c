@@ -331,7 +331,7 @@ static int end_place(struct listing *listing, size_t first, const struct tree_st
 static int read_place(struct listing *listing) {
   struct walk *walk = listing->walk;
   size_t first = walk->pending_count;
-  struct tree_state state = walk->mount ? tree_state_of(listing->fd, "", walk->device, walk->mount) : (struct tree_state){0}; /* before its entries */
+  struct tree_state state = walk->mount ? tree_state_of(listing->fd, walk->device, walk->mount) : (struct tree_state){0}; /* before its entries */
   walk->listed++;
   if (walk->for_set_id && fchdir(listing->fd) < 0) return -1;
   if (read_entries(listing) < 0) return -1;

@@ -7,7 +7,7 @@
  * looked at one by one. In a git directory, the walk goes on in `modules` and `worktrees` only: no program looks for repositories
  * among its objects. A directory is remembered by its name and its parent, so that a deep tree takes no more memory than a flat one.
  *
- * What cannot be looked at ends the walk with an error (lib/look.h). In a directory that folds case (ext4 with +F, FAT, NTFS, a directory of
+ * A directory or file that cannot be looked at ends the walk with an error (lib/look.h). In a directory that folds case (ext4 with +F, FAT, NTFS, a directory of
  * another system) the names that programs look for are not compared but looked up, as those programs do: the file system knows its rules.
  */
 #pragma once
