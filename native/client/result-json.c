@@ -59,8 +59,8 @@ static void put_thousandths(struct sink *sink, long long number) {
 
 /* ---- strings ---- */
 
-/* What JSON.stringify escapes, and the two line separators that report/json.ts escapes, too. Returns how many bytes it stands
- * for, 0 for a byte that is written as it is. */
+/* The escapes of JSON.stringify, and those of the two line separators, as report/json.ts has them. Returns the number of bytes that the escape
+ * replaces, 0 for a byte that is written as it is. */
 static size_t escape_of(const unsigned char *at, size_t left, char escape[8]) {
   static const char SHORT[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\'};
   if (*at < sizeof SHORT && SHORT[*at]) snprintf(escape, 8, "\\%c", SHORT[*at]);
@@ -175,7 +175,7 @@ static void put_signal(struct sink *sink, const struct ending *ending) {
   else put_text(sink, "null");
 }
 
-/* What the cgroup has refused is counted; a limit without a counter was met once. */
+/* The cgroup counts refusals. A limit without a counter was met once. */
 static long long denial_count(const struct result *result) {
   const char *counter = result->ending.reason == REASON_MEMORY ? STATUS_OOM_KILLS : result->ending.reason == REASON_PIDS ? STATUS_PIDS_REFUSED : NULL;
   long long count = counter ? status_number(result->status, counter) : 1;

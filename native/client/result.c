@@ -41,7 +41,7 @@ static int read_reason(const char *status, enum reason *reason) {
   return -1;
 }
 
-/* Of a command that was not executed; an errno without words, and what the engine has printed, are explained by Node. */
+/* Finds why the command was not executed. Node explains an errno without words, and messages of the engine. */
 static const struct exec_failure *read_failure(const char *status) {
   const struct exec_failure *failure = exec_failure((int)status_number(status, STATUS_ERRNO), status_says(status, STATUS_STEP, "interpreter"));
   return failure && status_says(status, STATUS_CODE, failure->code) && status_says(status, STATUS_DETAIL, "") ? failure : NULL;
@@ -79,7 +79,7 @@ static int shows(const struct entry *entry, const char *path) {
   }
 }
 
-/* The plan shows of /etc what programs need: the rest of it is no path to suggest. */
+/* The plan mounts the files of /etc that programs need, and no others are suggested. */
 static int is_shown(const struct launchfile *file, const char *path) {
   struct entry entry;
   size_t position = 0;
@@ -248,7 +248,7 @@ static int is_quiet(int number) {
   return 0;
 }
 
-/* What ended the command. */
+/* The first part of the message: the event that ended the command. */
 static void write_head(const struct result *result, char *text, size_t room) {
   struct entry words;
   long long by = status_number(result->status, STATUS_CANCELLED_BY);

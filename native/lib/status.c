@@ -87,7 +87,7 @@ static int exit_status_of(const struct ending *ending) {
     case REASON_TIMEOUT: return EXIT_TIMEOUT;
     case REASON_CANCELLED: return EXIT_CANCELLED;
     case REASON_PROTECTED: return EXIT_PROTECTED;
-    /* Whatever wait status the command had: it may have caught SIGTERM, or have exited beyond the limit. */
+    /* The wait status does not matter: the command may have caught SIGTERM, or have exited beyond the limit. */
     case REASON_MEMORY:
     case REASON_CPU_TIME:
     case REASON_DISK:

@@ -32,7 +32,7 @@ int stock_use(int family) {
   return stock->left > 0 ? stock->fd[--stock->left] : -1;
 }
 
-/* What is connected to nothing can be connected again; what is left of a connection is reset (tcp(7), AF_UNSPEC). */
+/* Disconnects the socket, so that it can be connected again; the rest of its last connection is reset (tcp(7), AF_UNSPEC). */
 void stock_return(int fd) {
   struct sockaddr nothing = {.sa_family = AF_UNSPEC};
   if (connect(fd, &nothing, sizeof nothing) < 0 || stock_take(fd) < 0) close(fd);

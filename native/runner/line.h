@@ -20,12 +20,12 @@
 
 #include <stddef.h>
 
-/* What launch tells the keeper on its status descriptor, before the line of JSON, which holds no such bytes. */
+/* Bytes for the keeper on launch's status descriptor, before the line of JSON, which does not contain them. */
 #define WARM_IS_READY 1
 #define WARM_IS_TAKEN 2
 
 struct line {
-  int directory; /* -1 = this is no warm sandbox */
+  int directory; /* -1 = not a warm sandbox */
   char name[RUN_ID_MAX + 2];
   struct inherited inherited;
   struct mounts mounts;
@@ -74,7 +74,7 @@ int line_show(struct line *line);
 void line_adopt(struct line *line, int client);
 /* The same for a client that brings the plan, too, and hears when its command is taken. */
 void line_adopt_with_plan(struct line *line, int client);
-/* After LINE_PLAN: fills `file`, and returns how the streams go. NULL = it is no plan, and `problem` says why. */
+/* After LINE_PLAN: fills `file`, and returns how the streams go. NULL = the bytes are not a plan, and `problem` says why. */
 const char *line_take_plan(struct line *line, struct launchfile *file, const char **problem);
 /* And pipes for the command's streams, stdin too if that is wanted. `streams` become the command's ends, which are the
  * caller's. 0, or -1 with errno. */
@@ -88,7 +88,7 @@ enum line_event line_relay(struct line *line);
 int line_is_announced(const struct line *line);
 /* Its guards have come before its command, and are not those of the sandbox. */
 int line_has_guards(const struct line *line);
-/* What its client has sent by now, without waiting. */
+/* Reads the bytes that the client has sent so far, without waiting. */
 enum line_event line_read(struct line *line);
 
 /* After LINE_RUN. The bytes are the command block; the descriptors are the command's streams. All become the caller's. */
@@ -98,7 +98,7 @@ int line_streams(struct line *line, int streams[3]);
 int line_take_given(struct line *line, int streams[3]);
 /* The client's gate, which becomes the caller's; -1 = none. */
 int line_gate(const struct line *line);
-/* Tells the client that there is no way back. -1 = it is gone already, and nothing has been started. */
+/* Sends FRAME_TAKEN: from now on the command may have been started. -1 = the client is gone, and nothing was started. */
 int line_accept(struct line *line);
 int line_signal(const struct line *line);
 

@@ -18,7 +18,7 @@ export function signalNumber(name: string): number {
   return at >= 0 ? at + 1 : Number(/^SIG(\d+)$/.exec(name)?.[1] ?? 0)
 }
 
-/** Whatever wait status the command had: it may have caught SIGTERM, or have exited beyond the limit. */
+/** Reasons for which the wait status does not matter: the command may have caught SIGTERM, or have exited beyond the limit. */
 const KILLED: ReadonlySet<Reason> = new Set(['cpu-time', 'disk', 'memory', 'lost'])
 
 /** The exit status of our own process follows from the rest. */
