@@ -32,7 +32,7 @@ else
 LINK_FIRST = -static-pie
 endif
 
-PROGRAMS := $(addprefix $(BIN)/,launch init net runs exec-in layers front probe pool container-init container-net guard)
+PROGRAMS := $(addprefix $(BIN)/,llm-do init net container probe)
 
 # Elsewhere docker is the backend, and node the command.
 ifneq ($(shell uname -s),Linux)
@@ -114,18 +114,11 @@ $(BIN)/$(1): $(call objects_of,$(2)) native/Makefile.inc
 	@new=$$@.$$$$$$$$; $(CC) $(CFLAGS) $(LDFLAGS) -o $$$$new $(LINK_FIRST) $(call objects_of,$(2)) $(LINK_LAST) && mv $$$$new $$@
 -include $(patsubst %.o,%.d,$(call objects_of,$(2)))
 endef
-$(eval $(call program,launch,$(LAUNCH_SOURCES)))
+$(eval $(call program,llm-do,$(HOST_SOURCES)))
 $(eval $(call program,init,$(INIT_SOURCES)))
 $(eval $(call program,net,$(NET_SOURCES)))
-$(eval $(call program,runs,$(RUNS_SOURCES)))
-$(eval $(call program,exec-in,$(EXEC_IN_SOURCES)))
-$(eval $(call program,layers,$(LAYERS_SOURCES)))
-$(eval $(call program,front,$(FRONT_SOURCES)))
+$(eval $(call program,container,$(CONTAINER_SOURCES)))
 $(eval $(call program,probe,$(PROBE_SOURCES)))
-$(eval $(call program,pool,$(POOL_SOURCES)))
-$(eval $(call program,container-init,$(CONTAINER_INIT_SOURCES)))
-$(eval $(call program,container-net,$(CONTAINER_NET_SOURCES)))
-$(eval $(call program,guard,$(GUARD_PROGRAM_SOURCES)))
 
 contract: $(NODE_MODULES) ## write what both languages share, from native/contract.yaml
 	@node scripts/contract.mjs
@@ -140,9 +133,9 @@ build: dist/cli.cjs $(COMMANDS) ## bundle src/ into dist/, declarations into dis
 dist/cli.cjs: $(SOURCES) $(wildcard profiles/*.yaml scripts/*.mjs) package.json tsconfig.json $(NODE_MODULES)
 	@node scripts/build.mjs
 
-# On Linux the commands are the client (which finds dist/cli.cjs next to itself), elsewhere two lines of node.
+# On Linux the commands are one program (which finds dist/cli.cjs next to itself), elsewhere two lines of node.
 ifeq ($(shell uname -s),Linux)
-$(COMMANDS): $(BIN)/front
+$(BIN)/llm-do-exec: $(BIN)/llm-do
 	@ln -f $< $@
 else
 $(COMMANDS): scripts/commands.mjs scripts/portable.sh

@@ -39,7 +39,7 @@ static void talk(int fd, char **words) {
 static void become_runner(const char *runner, int file, int socket) {
   int high = fcntl(socket, F_DUPFD_CLOEXEC, 16), source = fcntl(file, F_DUPFD_CLOEXEC, 16);
   if (dup2(source, LAUNCH_FILE_FD) < 0 || dup2(high, RUN_FD) < 0) err(2, "dup2");
-  execl(runner, "launch", "--streams", "own", NULL);
+  execl(runner, "llm-do", "__launch", "--streams", "own", NULL);
   err(2, "%s", runner);
 }
 

@@ -59,7 +59,7 @@ export async function limits({ stage, runs, times = {} }) {
   stage.warm(exec)
   const { files, said } = launchFiles(stage)
   const starter = makeProgram('launch')
-  const launch = (file) => [starter, join(ROOT, 'bin/launch'), file, '/bin/true']
+  const launch = (file) => [starter, join(ROOT, 'bin/llm-do'), file, '/bin/true']
   // A B B A: whatever a run leaves to the next one, and whatever grows with time, falls on both alike.
   const [one, other] = [launch(files.with), launch(files.without)]
   const commands = {

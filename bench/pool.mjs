@@ -15,7 +15,7 @@ const command = (stage, words) => stage.run([join(ROOT, 'bin/llm-do'), 'pool', .
 
 /** The keeper of the stage's own directory: others may have pools on this machine. */
 function keeperOf(stage) {
-  const { stdout } = stage.run([join(ROOT, 'bin/pool'), 'status', poolsOf(stage.env)])
+  const { stdout } = stage.run([join(ROOT, 'bin/llm-do'), '__pool', 'status', poolsOf(stage.env)])
   const lines = stdout
     .toString()
     .split('\n')

@@ -105,7 +105,7 @@ _find_node() {
 _follow "$0" || _refuse "$0: its directory cannot be told" "start it by its path"
 _root=${_directory%/*}
 # In a checkout the client stands in the place of this script, and where it does not, somebody wants it so.
-if [ -n "$_machine" ] && [ ! -e "$_root/bin/launch" ]; then
+if [ -n "$_machine" ] && [ ! -e "$_root/bin/init" ]; then
   PATH=$_path _become_client "$_root" "$@"
   _refuse "the programs for this machine are not installed: npm package @llm-do/$_machine" \
     "npm install llm-do-exec --include=optional, without --no-optional, --omit=optional and --force"

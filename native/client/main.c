@@ -19,6 +19,7 @@
 #include "lib/sealed-memory.h"
 #include "lib/syscalls.h"
 #include "lib/pages.h"
+#include "lib/programs.h"
 #include "lib/passed-signals.h"
 #include "client/find-node.h"
 #include "client/help-text.h"
@@ -137,9 +138,9 @@ static int plan_descriptor(struct run *run) {
 
 /* Launch as a program of its own, on descriptors 3 and 4. Returns our end of its socket, or -1. */
 static int start_launch(struct run *run) {
-  char path[4200], *argv[] = {"launch", "--streams", "own", NULL}, *env[] = {NULL};
+  char path[4200], *argv[] = {"llm-do", "__launch", "--streams", "own", NULL}, *env[] = {NULL};
   int ends[2], file = plan_descriptor(run);
-  snprintf(path, sizeof path, "%s/bin/launch", run->call->root);
+  snprintf(path, sizeof path, "%s/bin/llm-do", run->call->root);
   if (file < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return -1;
   int ours = raise_fd(ends[0]), theirs = raise_fd(ends[1]);
   posix_spawn_file_actions_t actions;
@@ -391,7 +392,7 @@ static int fill_streams(void) {
 /* What is none is launch's to refuse, in words that node has for it. */
 static int are_streams(void) { return stream_check(0) == 0 && stream_check(1) == 0 && stream_check(2) == 0; }
 
-int main(int argc, char **argv) {
+int client_main(int argc, char **argv) {
   static char root[4096];
   pid_t parent = getppid();
   signal(SIGXFSZ, SIG_IGN); /* a caller's limit of file sizes is an error to be reported, by node too */

@@ -2,6 +2,7 @@
 #include "runner/run.h"
 #include "lib/any-directory.h"
 #include "lib/pages.h"
+#include "lib/programs.h"
 
 #include "runner/fork-server.h"
 
@@ -123,7 +124,7 @@ static int print_unfit(const char *program, char **directory) {
 
 static _Alignas(PAGE_OF_ITS_OWN) struct run run; /* too big for the stack of a constrained caller */
 
-int main(int argc, char **argv) {
+int launch_main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "--probe-host") == 0 && can_start_in(argv[2])) puts("entered");
   if ((argc == 2 || argc == 3) && strcmp(argv[1], "--probe-host") == 0) return print_landlock_version();
   if (argc >= 3 && strcmp(argv[1], "--fits") == 0) return print_unfit(argv[2], argv + 3);

@@ -17,6 +17,7 @@
 #include "tools/container-network.h"
 #include "lib/syscalls.h"
 #include "lib/status.h"
+#include "lib/programs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -249,7 +250,7 @@ static int parse_words(char **argv, struct words *words) {
 }
 
 static int usage(void) {
-  fputs("usage: container-init [--umask MASK] [--inside | --mounts COUNT MOUNT... | --network NET_SOCKET UID GID] SOCKET COMMAND [ARG...], without --inside as PID 1 of a container; or --held COUNT MOUNT...\n", stderr);
+  fputs("usage: container [--umask MASK] [--inside | --mounts COUNT MOUNT... | --network NET_SOCKET UID GID] SOCKET COMMAND [ARG...], without --inside as PID 1 of a container; or --held COUNT MOUNT...\n", stderr);
   return EXIT_SETUP;
 }
 
@@ -269,7 +270,7 @@ static int refuse(int report_fd, struct outcome *outcome) {
   return EXIT_SETUP;
 }
 
-int main(int argc, char **argv, char **env) {
+int container_init_main(int argc, char **argv) {
   struct outcome outcome = {.begun_ns = now(), .wait_status = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1};
   struct words words;
   sigset_t signals;
@@ -284,7 +285,7 @@ int main(int argc, char **argv, char **env) {
   if (container_network_make(&words.network, &outcome) < 0) return refuse(report_fd, &outcome);
   hold_signals(&signals);
   umask(words.umask);
-  pid_t child = start(words.rest + 1, env, &outcome);
+  pid_t child = start(words.rest + 1, environ, &outcome);
   if (child > 0) outcome.wait_status = wait_for(child, &signals);
   outcome.ended_ns = now();
   if (!words.is_inside) outcome.killed = kill_the_rest();

@@ -9,6 +9,7 @@
 #include "lib/fd-message.h"
 #include "lib/report-failure.h"
 #include "lib/status.h"
+#include "lib/programs.h"
 #include "runner/net-helper.h"
 #include "sandbox/idmap.h"
 
@@ -119,11 +120,11 @@ static void put_failure(int control) {
   warnx("%s: %s: %s", report.step, report.path, strerror(report.error));
 }
 
-int main(int argc, char **argv) {
+int container_network_main(int argc, char **argv) {
   struct net_helper helper = NET_HELPER_NONE;
   struct plan plan;
   int control;
-  if (argc != 3) errx(125, "usage: container-net NET SOCKET");
+  if (argc != 3) errx(125, "usage: container network NET SOCKET");
   if (!(plan.bytes = read_all(LAUNCH_FILE, LAUNCHFILE_MAX, &plan.size))) err(125, "launch file");
   int inside = start_helper(&helper, argv[1], &plan, &control), listener = listen_at(argv[2]);
   put_line("{\"listening\":true}");

@@ -15,6 +15,7 @@
 #include "lib/report-failure.h"
 #include "lib/run-record.h"
 #include "lib/sealed-memory.h"
+#include "lib/programs.h"
 #include "runner/stream-check.h"
 #include "runner/stream-files.h"
 #include "runner/streams.h"
@@ -173,7 +174,7 @@ static int until_end(struct entered *entered) {
   return failed ? failed : explain(entered);
 }
 
-int main(int argc, char **argv) {
+int exec_in_main(int argc, char **argv) {
   static struct entered entered = {.status = -1};
   if (argc < 6 || strcmp(argv[4], "--") != 0)
     return complain(EXIT_SETUP, "usage", "exec-in DIRECTORY PARENT plain|terminal -- COMMAND [ARG...]");

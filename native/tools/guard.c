@@ -13,6 +13,7 @@
 #include "lib/syscalls.h"
 #include "lib/status.h"
 #include "lib/json-text.h"
+#include "lib/programs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -124,7 +125,7 @@ static void print_end(const struct guard *guard) {
   puts("}");
 }
 
-int main(int argc, char **argv) {
+int guard_main(int argc, char **argv) {
   static struct guard guard;
   struct launchfile file;
   int only_plan = argc > 1 && strcmp(argv[1], "--plan") == 0;

@@ -21,6 +21,7 @@
 #include "lib/report-failure.h"
 #include "lib/run-record.h"
 #include "lib/syscalls.h"
+#include "lib/programs.h"
 #include "tools/layer-apply.h"
 #include "tools/layer-journal.h"
 #include "tools/layer-view.h"
@@ -282,7 +283,7 @@ static int read_options(int count, char **words, struct options *options) {
   return directories;
 }
 
-int main(int argc, char **argv) {
+int layers_main(int argc, char **argv) {
   if (argc < 4) return fprintf(stderr, "usage: layers changes|apply|undo|settle|view|discard DIRECTORY ID\n"), EXIT_SETUP;
   const char *verb = argv[1], *directory = argv[2], *id = argv[3];
   struct options options = {.modes.umask = umask(077)};

@@ -21,6 +21,7 @@
 #include "lib/syscalls.h"
 #include "lib/run-record.h"
 #include "lib/json-text.h"
+#include "lib/programs.h"
 #include "runner/line.h"
 
 #include <dirent.h>
@@ -164,7 +165,7 @@ static int spawn_launch(struct pool *pool, struct sandbox *sandbox, int theirs) 
   int file = open(path, O_RDONLY | O_CLOEXEC), copy = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, FD_HIGH);
   if (file >= 0) close(file);
   if (copy < 0) return -1;
-  char *argv[] = {"launch", "--id", sandbox->id, "--warm", pool->path, NULL}, *env[] = {NULL};
+  char *argv[] = {"llm-do", "__launch", "--id", sandbox->id, "--warm", pool->path, NULL}, *env[] = {NULL};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   for (int fd = 0; fd < 3; fd++) posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
@@ -376,13 +377,11 @@ static int take_signals(void) {
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* By name and not as /proc/self/exe: after an update new sandboxes are those of the new program. */
 static int find_launch(struct pool *pool) {
-  ssize_t length = readlink("/proc/self/exe", pool->launch, sizeof pool->launch - sizeof "launch");
+  ssize_t length = readlink("/proc/self/exe", pool->launch, sizeof pool->launch - 1);
   if (length < 0) return -1;
   pool->launch[length] = 0;
-  char *slash = strrchr(pool->launch, '/');
-  if (!slash) return -1;
-  copy_text(slash + 1, sizeof pool->launch - (size_t)(slash + 1 - pool->launch), "launch");
   return access(pool->launch, X_OK);
 }
 
@@ -514,7 +513,7 @@ static int each_keeper(const char *path, enum action action, char *const *names)
   return 0;
 }
 
-int main(int argc, char **argv) {
+int pool_main(int argc, char **argv) {
   static const char *const actions[] = {[STATUS] = "status", [STOP] = "stop", [PRUNE] = "prune"};
   if (argc == 6 && strcmp(argv[1], "keep") == 0) return start_keeper(argv + 2);
   for (int action = STATUS; argc == 3 && action <= PRUNE; action++)

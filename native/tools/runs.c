@@ -21,6 +21,7 @@
 #include "lib/syscalls.h"
 #include "lib/run-record.h"
 #include "lib/json-text.h"
+#include "lib/programs.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -146,7 +147,7 @@ static int take_lock(const char *patience, const char *bytes) {
   return lock_release(LOCK_FD) < 0 ? failed_with("unlock") : failed;
 }
 
-int main(int argc, char **argv) {
+int runs_main(int argc, char **argv) {
   if (argc > 2 && argc < 5 && strcmp(argv[1], "lock") == 0) return take_lock(argv[2], argv[3]);
   if (argc == 3 && strcmp(argv[1], "make") == 0) return make(argv[2]);
   const char *verb = argc > 2 ? argv[1] : "";

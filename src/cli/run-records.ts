@@ -3,10 +3,9 @@
  *
  * Edge: processes.
  */
-import { join } from 'node:path'
 import { runsDirectory } from '../backends/runs-directory.ts'
 import { SandboxError } from '../error.ts'
-import { nativeDirectory } from '../os/native-programs.ts'
+import { hostCall } from '../os/native-programs.ts'
 import { type ProgramCall, type ProgramEnd, runProgram, runProgramSync } from '../os/run-program.ts'
 import { makeOwnDirectory } from '../run/caller.ts'
 import type { Environment } from './call.ts'
@@ -23,8 +22,8 @@ const MOST_OUTPUT = 2 ** 28
 function runsProgram(env: Environment, words: readonly string[]): ProgramCall {
   makeOwnDirectory(env)
   const [action = '', ...rest] = words
-  const argv = [action, runsDirectory(env, process.getuid?.() ?? 0), ...rest]
-  return { file: join(nativeDirectory(), 'runs'), argv, env: {}, mostOutput: MOST_OUTPUT }
+  const call = hostCall('runs', [action, runsDirectory(env, process.getuid?.() ?? 0), ...rest])
+  return { ...call, env: {}, mostOutput: MOST_OUTPUT }
 }
 
 function replyOf({ file, argv: [action] }: ProgramCall, { status, stdout, why }: ProgramEnd): RunsReply {

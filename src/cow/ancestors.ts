@@ -1,6 +1,6 @@
 /**
  * Which changes lie in which: in time that grows with their number and the length of their paths, however deep they are. Changes come as
- * bin/layers lists them: a directory before what is in it, and nothing else between. Pure.
+ * native/tools/layers.c lists them: a directory before what is in it, and nothing else between. Pure.
  */
 import { isChange, type RawChange } from './change.ts'
 

@@ -1,4 +1,4 @@
-/** What a copy-on-write run changed: the words of `bin/layers changes`, and what they mean to a caller. Pure. */
+/** What a copy-on-write run changed: the words of `layers changes` (native/tools/layers.c), and what they mean to a caller. Pure. */
 import { posix } from 'node:path'
 
 export const CHANGE_KINDS = ['added', 'modified', 'deleted', 'renamed', 'mode', 'symlink', 'type'] as const

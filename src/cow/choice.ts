@@ -91,7 +91,7 @@ function outermost(left: readonly RawChange[], ancestors: Ancestors): readonly R
 
 const keyOf = ({ zone, path }: Place): string => `${zone}:${path}`
 
-/** The choice in the words of `bin/layers`. */
+/** The choice in the words of native/tools/layers.c. */
 export function choiceBytes(chosen: readonly RawChange[], force: boolean): Uint8Array {
   return Buffer.from(chosen.map(({ zone, path }) => `${zone}\0${force ? 'y' : 'n'}\0${path}\0`).join(''), 'latin1')
 }

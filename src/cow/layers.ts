@@ -6,7 +6,7 @@ import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { SandboxError } from '../error.ts'
-import { checkNativeProgram, nativeDirectory } from '../os/native-programs.ts'
+import { checkNativeProgram, hostCall } from '../os/native-programs.ts'
 import { isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import { meantBy } from '../text/shortened-id.ts'
@@ -133,7 +133,7 @@ interface Answer {
   readonly status: number
 }
 
-/** Exit statuses of bin/layers. */
+/** Exit statuses of native/tools/layers.c. */
 const CONFLICT = 3
 const BUSY = 4
 const GONE = 5
@@ -156,11 +156,10 @@ const MOST_OUTPUT = 2 ** 28
 
 async function ask({ verb, directory, id, env = process.env, words = [], input }: Asked): Promise<Answer> {
   const { execa } = await import('execa')
-  const helper = join(nativeDirectory(), 'layers')
-  checkNativeProgram(helper, process.arch)
   const stages = placesForStages({ env, uid: own(), sources: sourcesOf({ directory, id }) })
-  const argv = [verb, directory, id, ...words, ...stages]
-  const { exitCode, stdout, stderr, failed, isMaxBuffer } = await execa(helper, argv, {
+  const { file, argv } = hostCall('layers', [verb, directory, id, ...words, ...stages])
+  checkNativeProgram(file, process.arch)
+  const { exitCode, stdout, stderr, failed, isMaxBuffer } = await execa(file, argv, {
     env: { XDG_RUNTIME_DIR: env['XDG_RUNTIME_DIR'] }, // where the secret is that seals records and journals
     extendEnv: false,
     reject: false,
@@ -171,7 +170,7 @@ async function ask({ verb, directory, id, env = process.env, words = [], input }
   })
   if (isMaxBuffer) throw tooMany(id)
   if (exitCode === 0 || exitCode === CONFLICT) return { stdout, status: exitCode }
-  const why = Buffer.from(stderr).toString('utf8').trim() || (failed ? `${helper} ended by itself` : '')
+  const why = Buffer.from(stderr).toString('utf8').trim() || (failed ? `${file} ended by itself` : '')
   throw refusalOf(id, exitCode, why)
 }
 

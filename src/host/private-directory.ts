@@ -9,7 +9,7 @@ import { lstatSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { SandboxError } from '../error.ts'
 import { makeDirectories } from '../os/make-directories.ts'
-import { nativeDirectory } from '../os/native-programs.ts'
+import { hostCall } from '../os/native-programs.ts'
 import { isOwnDirectory, makePrivateDirectory } from '../os/private-files.ts'
 import { runProgram } from '../os/run-program.ts'
 import { usableCache } from './boot-cache.ts'
@@ -99,8 +99,8 @@ export async function removePrivate(
   { kind, name }: { readonly kind: string; readonly name: string },
 ): Promise<void> {
   const path = join(placeOf(env, uid, kind) ?? '/', name)
-  const argv = ['remove', dirname(path), basename(path)]
-  const { ok, why } = await runProgram({ file: join(nativeDirectory(), 'runs'), argv, patienceMs: REMOVAL_MS })
+  const call = hostCall('runs', ['remove', dirname(path), basename(path)])
+  const { ok, why } = await runProgram({ ...call, patienceMs: REMOVAL_MS })
   if (!ok) throw new SandboxError('BACKEND_FAILED', `${path} cannot be removed: ${why}`, { hint: `ls -ld ${path}` })
 }
 

@@ -1,6 +1,6 @@
 /**
  * A lock between processes that the kernel holds, and so lets go of with its holder: after `kill -9`, a power cut, in a container that was
- * started again on its volume. It is flock(2) on `FILE.lock`. Node has no flock: on Linux `bin/runs lock` takes it on a descriptor that it
+ * started again on its volume. It is flock(2) on `FILE.lock`. Node has no flock: on Linux a native program takes it on a descriptor that it
  * inherits. The lock belongs to the open file and stays when that program has ended. macOS and Windows lock a file when they open it.
  *
  * FILE.lock is write-only: a sandbox that is shown it read-only cannot open it, and so cannot hold it against other runs. What has been
@@ -22,10 +22,9 @@ import {
   statSync,
   unlinkSync,
 } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../error.ts'
-import { checkNativeProgram, nativeDirectory } from './native-programs.ts'
+import { checkNativeProgram, type HostCall, hostCall } from './native-programs.ts'
 
 export interface HeldLock {
   readonly release: () => void
@@ -74,7 +73,8 @@ function openLocked(lock: string): number | undefined {
   const fd = lockedAtOpen(lock)
   if (fd !== undefined) return fd === 'held' ? undefined : fd
   const opened = openLock(lock)
-  const { status, error, stderr } = spawnSync(program(), argvFor(0), {
+  const { file, argv } = lockCall(0)
+  const { status, error, stderr } = spawnSync(file, argv, {
     ...PLAIN,
     stdio: ['ignore', 'ignore', 'pipe', opened],
   })
@@ -109,17 +109,12 @@ function release(lock: string, fd: number): void {
 
 const PLAIN = { env: {}, cwd: '/' } as const
 
-function program(): string {
-  const file = join(nativeDirectory(), 'runs')
-  checkNativeProgram(file, process.arch)
-  return file
+function lockCall(patienceMs: number, room?: number): HostCall {
+  const words = room === undefined ? [patienceMs] : [patienceMs, room]
+  const call = hostCall('runs', ['lock', ...words.map(String)])
+  checkNativeProgram(call.file, process.arch)
+  return call
 }
-
-const argvFor = (patienceMs: number, room?: number): readonly string[] => [
-  'lock',
-  String(patienceMs),
-  ...(room === undefined ? [] : [String(room)]),
-]
 
 function unlockable(lock: string, why: string): SandboxError {
   return new SandboxError('SETUP_FAILED', `${lock}: cannot be locked: ${why}`, {
@@ -169,8 +164,8 @@ async function waitAtOpen({ lock, room }: LockQuestion): Promise<() => void> {
 }
 
 async function waitByProgram({ lock, fd, room }: LockQuestion): Promise<void> {
-  const argv = argvFor(PATIENCE_MS, room?.bytes)
-  const child = spawn(program(), argv, { ...PLAIN, stdio: ['ignore', 'ignore', 'pipe', fd, room?.fd ?? 'ignore'] })
+  const { file, argv } = lockCall(PATIENCE_MS, room?.bytes)
+  const child = spawn(file, argv, { ...PLAIN, stdio: ['ignore', 'ignore', 'pipe', fd, room?.fd ?? 'ignore'] })
   const said: Buffer[] = []
   child.stderr?.on('data', (bytes: Buffer) => said.push(bytes))
   const status = await new Promise<number | null>((resolve, reject) => {

@@ -7,9 +7,23 @@ import path from 'node:path'
 import { SandboxError } from '../error.ts'
 import { isInsideOwn } from './inside-own.ts'
 
-/** What the namespace backend starts, what is asked about live runs, and what keeps sandboxes ready. */
-export const NATIVE_PROGRAMS = ['launch', 'init', 'net', 'runs', 'pool'] as const
-export type NativeProgram = (typeof NATIVE_PROGRAMS)[number]
+/** Everything on the host outside of a sandbox, the first process inside, and what serves a restricted network. */
+export const NATIVE_PROGRAMS = ['llm-do', 'init', 'net'] as const
+
+/** The parts of the first one that are programs of their own (native/tools/llm-do.c). */
+export type HostPart = 'launch' | 'runs' | 'layers' | 'exec-in' | 'guard' | 'pool'
+
+export interface HostCall {
+  readonly file: string
+  readonly argv: readonly string[]
+}
+
+/** The first word that starts a part. */
+export const partWord = (part: HostPart): string => `__${part}`
+
+export function hostCall(part: HostPart, words: readonly string[], directory = nativeDirectory()): HostCall {
+  return { file: path.join(directory, 'llm-do'), argv: [partWord(part), ...words] }
+}
 
 const REBUILD = 'make native   (or: npm install llm-do-exec)'
 
@@ -27,7 +41,7 @@ export function packageVersion(): string {
 /** @returns the directory; where none has them the package's own, which messages then name */
 export function nativeDirectory(): string {
   const root = packageRoot()
-  const found = [root, ...nativePackages(root)].find((place) => existsSync(path.join(place, 'bin/launch')))
+  const found = [root, ...nativePackages(root)].find((place) => existsSync(path.join(place, 'bin/init')))
   return path.join(found ?? root, 'bin')
 }
 
@@ -58,7 +72,9 @@ export const builtProgram = (): string => path.join(packageRoot(), 'dist/cli.cjs
 
 /** The programs that build a sandbox, and the one that answers for names where its network is not the host's. */
 export function nativeFiles({ isHostNetwork }: { readonly isHostNetwork: boolean }): readonly string[] {
-  return ['launch', 'init', ...(isHostNetwork ? [] : ['net'])].map((name) => path.join(nativeDirectory(), name))
+  return NATIVE_PROGRAMS.filter((name) => name !== 'net' || !isHostNetwork).map((name) =>
+    path.join(nativeDirectory(), name),
+  )
 }
 
 /**

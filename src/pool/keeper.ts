@@ -1,5 +1,5 @@
 /**
- * Starts bin/pool, which builds sandboxes and keeps them ready, and hears how it goes.
+ * Starts native/tools/pool-keeper.c, which builds sandboxes and keeps them ready, and hears how it goes.
  * Edge: processes, pipes, unlinked temporary files.
  *
  * The keeper prints `ready ID` for each sandbox, `failed` with launch's report when it gives up, `kept` when another keeper has
@@ -8,13 +8,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { openUnlinked } from '../backends/child-process.ts'
 import { parseLaunchStatus } from '../backends/launch-status.ts'
 import { SandboxError } from '../error.ts'
-import { nativeDirectory } from '../os/native-programs.ts'
+import { hostCall } from '../os/native-programs.ts'
 import { runProgramSync } from '../os/run-program.ts'
 
 export interface KeeperInputs {
@@ -49,7 +48,8 @@ export interface Keeper {
 export function startKeeper(inputs: KeeperInputs): Keeper {
   const { pools, name, size, idleSeconds, launchFile, endsWithUs } = inputs
   const file = openUnlinked(launchFile)
-  const child = spawn(join(nativeDirectory(), 'pool'), ['keep', pools, name, String(size), String(idleSeconds)], {
+  const { file: program, argv } = hostCall('pool', ['keep', pools, name, String(size), String(idleSeconds)])
+  const child = spawn(program, argv, {
     stdio: ['ignore', 'pipe', 'pipe', file, ...(endsWithUs ? (['pipe'] as const) : [])],
     env: {},
     cwd: '/',
@@ -125,7 +125,7 @@ export async function startDetached(inputs: Omit<KeeperInputs, 'endsWithUs'>): P
 const MOST_OUTPUT = 2 ** 28
 
 /**
- * Asks bin/pool about the keepers of a user.
+ * Asks about the keepers of a user.
  * @param names with `stop`: only these
  * @returns what it printed: a line of JSON a keeper, or how many were ended, or cleaned up after
  * @throws SandboxError when it cannot do its work
@@ -135,13 +135,12 @@ export function runPoolProgram(
   pools: string,
   names: readonly string[] = [],
 ): string {
-  const program = join(nativeDirectory(), 'pool')
-  const argv = [action, pools, ...names]
-  const { status, stdout, stderr } = runProgramSync({ file: program, argv, env: {}, mostOutput: MOST_OUTPUT })
+  const call = hostCall('pool', [action, pools, ...names])
+  const { status, stdout, stderr } = runProgramSync({ ...call, env: {}, mostOutput: MOST_OUTPUT })
   if (status === 'ENOENT')
-    throw new SandboxError('HELPER_MISSING', `${program}: no such file.`, { hint: 'make native' })
+    throw new SandboxError('HELPER_MISSING', `${call.file}: no such file.`, { hint: 'make native' })
   if (status === 0) return stdout.trimEnd()
-  throw new SandboxError('BACKEND_FAILED', `pool ${action}: ${stderr.trim() || `${program} failed`}`, {
+  throw new SandboxError('BACKEND_FAILED', `pool ${action}: ${stderr.trim() || `${call.file} failed`}`, {
     hint: 'ls -ld the directory named above; it must be yours alone',
   })
 }

@@ -2,7 +2,6 @@
 import type { ChildStdio } from '../backends/child-process.ts'
 import { relaunchOf } from '../backends/namespace/build.ts'
 import { superviseKept } from '../backends/namespace/run.ts'
-import { nativeDirectory } from '../os/native-programs.ts'
 import type { Result } from '../report/result.ts'
 import type { GuardedCallbacks } from '../run/callbacks.ts'
 import { judge } from '../run/exec.ts'
@@ -24,7 +23,7 @@ export async function runKept(
   { command, stdin, onStdout, onStderr, signal }: GuardedCallbacks & { readonly command: readonly string[] },
 ): Promise<Result | undefined> {
   const { plan } = prepared
-  const launch = relaunchOf({ file: `${nativeDirectory()}/launch`, launchFile, command, env, guards: files })
+  const launch = relaunchOf({ launchFile, command, env, guards: files })
   const stdio: ChildStdio = {
     mode: 'capture',
     stdin: stdin ?? 'ignore',

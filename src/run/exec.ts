@@ -137,7 +137,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     pending: await pendingAfter({
       ...(outcome.layer === undefined ? {} : { layer: { ...outcome.layer, env: options.env ?? process.env } }),
     }),
-    ...(plan.engine === undefined || outcome.failure === undefined ? {} : { program: `${nativeDirectory()}/launch` }),
+    ...(plan.engine === undefined || outcome.failure === undefined ? {} : { program: `${nativeDirectory()}/llm-do` }),
     ...(facts.surroundings === undefined ? {} : { around: facts.surroundings }),
   })
 }

@@ -14,7 +14,7 @@ import { basename, dirname, join } from 'node:path'
 import { SandboxError } from '../error.ts'
 import { homesDirectory } from '../host/own-directory.ts'
 import { makeDirectories } from '../os/make-directories.ts'
-import { checkNativePrograms, nativeDirectory } from '../os/native-programs.ts'
+import { checkNativePrograms, hostCall, nativeDirectory } from '../os/native-programs.ts'
 import { isOwnDirectory, makePrivateDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
 import { runProgram } from '../os/run-program.ts'
 import { SANDBOX_HOME, shown } from '../plan/well-known-paths.ts'
@@ -136,11 +136,8 @@ const REMOVING_MS = 600_000
 export async function removeHome({ path }: KeptHome): Promise<void> {
   const directory = nativeDirectory()
   checkNativePrograms(directory, process.arch)
-  const { ok, why } = await runProgram({
-    file: join(directory, 'runs'),
-    argv: ['remove', dirname(path), basename(path)],
-    patienceMs: REMOVING_MS,
-  })
+  const call = hostCall('runs', ['remove', dirname(path), basename(path)], directory)
+  const { ok, why } = await runProgram({ ...call, patienceMs: REMOVING_MS })
   if (!ok) throw refusal(`home ${shown(path)} cannot be removed: ${why}`, 'llm-do ps   # a run may be at work in it')
   if (readdirSync(dirname(path)).every((name) => name === PROJECT)) rmSync(dirname(path), { recursive: true })
 }

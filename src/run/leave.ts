@@ -17,7 +17,7 @@ import type { CacheOwner } from '../launch-cache/places.ts'
 import { guardsOfProgram } from '../launch-cache/program.ts'
 import { namedPlaces } from '../launch-cache/slots.ts'
 import { type GuardedLaunch, guardLaunch, makeLaunchCache, storeLaunch, wordsOf } from '../launch-cache/store.ts'
-import { builtProgram, nativeDirectory, nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
+import { builtProgram, hostCall, nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
 import { runProgram } from '../os/run-program.ts'
 import { type Places, placesOf } from '../plan/hash.ts'
 import { type PathFacts, pathFact } from '../plan/mounts.ts'
@@ -96,8 +96,7 @@ const FITTING_PATIENCE_MS = 10_000
 async function whyUnfit({ bytes }: GuardedLaunch, { request }: Prepared, invocation: Invocation): Promise<string> {
   const { sources } = namedPlaces(invocation.options)
   const { ok, stdout, why } = await runProgram({
-    file: join(nativeDirectory(), 'launch'),
-    argv: ['--fits', request.command[0] ?? '', ...sources],
+    ...hostCall('launch', ['--fits', request.command[0] ?? '', ...sources]),
     cwd: request.cwd,
     patienceMs: FITTING_PATIENCE_MS,
     input: bytes,

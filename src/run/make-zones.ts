@@ -2,11 +2,10 @@
  * Directories of zones with `create`, and that of layers, made between two plans.
  * Edge: files, processes.
  */
-import { join } from 'node:path'
 import { isLayersDirectoryNew } from '../cow/state-directory.ts'
 import { SandboxError } from '../error.ts'
 import { makeDirectories } from '../os/make-directories.ts'
-import { checkNativePrograms, nativeDirectory } from '../os/native-programs.ts'
+import { checkNativePrograms, hostCall, nativeDirectory } from '../os/native-programs.ts'
 import { runProgram } from '../os/run-program.ts'
 import type { PlannedZone } from '../plan/plan.ts'
 import { privateSteps } from '../plan/private-steps.ts'
@@ -76,11 +75,8 @@ async function makeZoneDirectory(source: string): Promise<string> {
   if (process.platform !== 'linux') return makeByPath(source)
   const directory = nativeDirectory()
   checkNativePrograms(directory, process.arch)
-  const { ok, why, stdout } = await runProgram({
-    file: join(directory, 'runs'),
-    argv: ['make', source],
-    patienceMs: MAKING_MS,
-  })
+  const call = hostCall('runs', ['make', source], directory)
+  const { ok, why, stdout } = await runProgram({ ...call, patienceMs: MAKING_MS })
   if (!ok || !/^\d+ \d+\n$/.test(stdout)) throw notMade(source, why || 'no answer')
   return stdout.trim()
 }

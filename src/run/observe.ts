@@ -18,7 +18,7 @@ import { findSockets } from '../host/find-sockets.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { linkText, observePaths, observeRounds } from '../host/paths.ts'
 import { type MachineFacts, observeHost } from '../host/probe.ts'
-import { checkNativePrograms, nativeDirectory, packageVersion } from '../os/native-programs.ts'
+import { checkNativePrograms, NATIVE_PROGRAMS, nativeDirectory, packageVersion } from '../os/native-programs.ts'
 import { followUpPaths, pathsNamedBy } from '../plan/paths-to-inspect.ts'
 import type { Request } from '../plan/request.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -82,9 +82,9 @@ function machineArch(): 'x64' | 'arm64' {
 function probePrograms(directory: string): { readonly probe: Probe; readonly stamp: string } {
   try {
     checkNativePrograms(directory, process.arch)
-    const seen = ['launch', 'init', 'net'].map((name) => statSync(join(directory, name)))
+    const seen = NATIVE_PROGRAMS.map((name) => statSync(join(directory, name)))
     return {
-      probe: { ok: true, detail: join(directory, 'launch') },
+      probe: { ok: true, detail: join(directory, 'llm-do') },
       stamp: seen.map(({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`).join(' '),
     }
   } catch (error) {

@@ -1,17 +1,17 @@
 /** The question that launch answers before a first run, on groups of the kernel's own. */
 import { mkdirSync, readFileSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { processQuestions } from '../../src/backends/namespace/probe-host.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
 import { newGroup } from './groups.ts'
 
 const NATIVE_DIRECTORY = join(import.meta.dirname, '../../bin')
 
 const probe = async (...groups: readonly string[]): Promise<string> =>
-  (await execa(join(NATIVE_DIRECTORY, 'launch'), ['--probe-host', ...groups])).stdout
+  (await runPart('launch', ['--probe-host', ...groups])).stdout
 
 const VERSION = /^\d+$/
 const ENTERED = /^entered\n\d+$/

@@ -63,7 +63,7 @@ describe(`as ${user}`, () => {
       // Stopped between its last look and its first step.
       const trace = join(await temporaryDirectory({ mode: 0o777 }), 'trace')
       const hold = ['strace', '-f', '-o', trace, '-e', 'inject=syncfs:signal=STOP:when=1']
-      const [file = '', ...words] = [...becoming(user), ...hold, helperFor(user), 'apply', place.layers, id]
+      const [file = '', ...words] = [...becoming(user), ...hold, ...helperFor(user), 'apply', place.layers, id]
       const applying = execa(file, words, { env: runtimeOf(place), input: '0\0n\0d/new\0', reject: false })
       const stopped = await until(async () => {
         const text = existsSync(trace) ? readFileSync(trace, 'utf8') : ''

@@ -70,7 +70,7 @@ describe.each(callers())('as %s', (user) => {
 async function stoppedApply(place: Place, id: string, names: readonly string[]) {
   const trace = join(await temporaryDirectory({ mode: 0o777 }), 'trace')
   const hold = ['strace', '-f', '-o', trace, '-e', 'inject=syncfs:signal=STOP:when=1']
-  const helper = [helperFor(place.user), 'apply', holderOf(place, id), id, ...place.holders]
+  const helper = [...helperFor(place.user), 'apply', holderOf(place, id), id, ...place.holders]
   const [file = '', ...words] = [...becoming(place.user), ...hold, ...helper]
   const input = names.map((name) => `0\0n\0${name}\0`).join('')
   const ended = execa(file, words, { env: runtimeOf(place), input, reject: false })

@@ -27,7 +27,7 @@ export async function killEverywhere({ place, id, layers, verb, calls = CALLS }:
     const [file = '', ...words] = [
       ...becoming(place.user),
       ...through,
-      helperFor(place.user),
+      ...helperFor(place.user),
       word,
       layers,
       id,

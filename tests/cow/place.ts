@@ -12,6 +12,7 @@ import type { Result } from '../../src/report/result.ts'
 import { type CliResult, cliWords, programFor, runCli } from '../support/cli.ts'
 import { canBeHere, cliHere } from '../support/cli-here.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { partWords } from '../support/host-part.ts'
 import { currentUser, type User, uidOf } from '../support/users.ts'
 
 interface AtTerminal {
@@ -126,7 +127,8 @@ const zonesOf = (record: string): readonly string[] =>
 /** By which the helper finds the secret. */
 export const runtimeOf = ({ env }: Place) => ({ XDG_RUNTIME_DIR: env['XDG_RUNTIME_DIR'] ?? '' })
 
-export const helperFor = (user: User): string => join(programFor(user, 'llm-do'), '../layers')
+export const helperFor = (user: User): readonly string[] =>
+  partWords('layers', [], join(programFor(user, 'llm-do'), '..'))
 
 /** Every name below a directory, byte by byte, with its path. */
 function pathsIn(directory: Buffer, below = ''): readonly (readonly [name: string, path: Buffer])[] {

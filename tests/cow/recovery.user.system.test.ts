@@ -38,7 +38,7 @@ async function applyKilled({
   const [stage, project] = await Promise.all([layers, place.project].map(mountOf))
   const when = at === 'the first' ? 1 : stage === project ? 2 : 3
   const kill = ['strace', '-o', '/dev/null', '-e', `inject=syncfs:signal=KILL:when=${when}`]
-  const [file = '', ...words] = [...becoming(user), ...kill, helperFor(user), 'apply', layers, id, ...place.holders]
+  const [file = '', ...words] = [...becoming(user), ...kill, ...helperFor(user), 'apply', layers, id, ...place.holders]
   const { exitCode } = await execa(file, words, {
     input: CHANGED.map((path) => `0\0n\0${path}\0`).join(''),
     env: runtimeOf(place),

@@ -6,8 +6,8 @@ import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { until } from '../pool/pool.ts'
 import { testWith } from '../support/needs.ts'
-import { becoming, checkoutFor, currentUser, uidOf } from '../support/users.ts'
-import { makePlace, type Place, runtimeOf } from './place.ts'
+import { becoming, currentUser, uidOf } from '../support/users.ts'
+import { helperFor, makePlace, type Place, runtimeOf } from './place.ts'
 
 const refusal = async (place: Place, ...words: readonly string[]) => {
   const { status, stderr } = await place.cli(...words)
@@ -45,13 +45,7 @@ describe(`as ${user}`, () => {
     test('is not applied twice, nor twice undone, by who has listed its changes before another one applied them', async () => {
       const place = await makePlace(user)
       const id = (await place.run('echo x > x; mkdir y; echo z > y/z')).cow?.id ?? ''
-      const [file = '', ...words] = [
-        ...becoming(user),
-        join(checkoutFor(user), 'bin/layers'),
-        'apply',
-        place.layers,
-        id,
-      ]
+      const [file = '', ...words] = [...becoming(user), ...helperFor(user), 'apply', place.layers, id]
       const input = ['x', 'y', 'y/z'].map((path) => `0\0n\0${path}\0`).join('')
       const apply = async () => (await execa(file, words, { env: runtimeOf(place), input })).stdout
       expect([await apply(), await apply()]).toEqual(['3\u00000\u0000', '0\u00000\u0000'])

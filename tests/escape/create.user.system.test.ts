@@ -14,7 +14,6 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { makeDirectories } from '../../src/os/make-directories.ts'
 import type { SandboxInput } from '../../src/policy/keys/index.ts'
@@ -22,8 +21,9 @@ import { prepareZones } from '../../src/run/make-zones.ts'
 import { prepare } from '../../src/run/plan-run.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
-import { callers, checkoutFor, PLAIN_ID } from '../support/users.ts'
+import { callers, PLAIN_ID } from '../support/users.ts'
 
 async function makeScene() {
   const base = await temporaryDirectory({ mode: 0o755 })
@@ -79,8 +79,7 @@ describeWith(['root', 'gcc', 'userns'], "a zone that root makes in another user'
 
   test('is never made behind a link by the native program, which makes others', async () => {
     const { work, victim } = await makeScene()
-    const make = (path: string) =>
-      execa(join(checkoutFor('root'), 'bin/runs'), ['make', join(work, path)], { reject: false })
+    const make = (path: string) => runPart('runs', ['make', join(work, path)])
     expect(await make('link/a/b')).toMatchObject({
       exitCode: 125,
       stderr: `${work}/link: a symbolic link is in the way`,

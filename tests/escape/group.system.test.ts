@@ -6,8 +6,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { NativeLaunch } from '../../src/backends/launch.ts'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import { LAUNCH_FILE_MAGIC } from '../../src/contract.ts'
-import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { until } from '../pool/pool.ts'
+import { partWords, runPart } from '../support/host-part.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
 import { makeTestSite, sh } from './chain.ts'
@@ -24,7 +24,7 @@ const groupOf = (record: string): string => /(?:^|\0)cgroup\0([^\0]*)/.exec(read
 
 /** A janitor at work holds the lock of a dead record, as the launcher of a live run does: neither ps nor kill may take one for the other. */
 async function expectNotListed(runsDirectory: string, id: string): Promise<void> {
-  const runs = (...words: readonly string[]) => execa(join(nativeDirectory(), 'runs'), words, { reject: false })
+  const runs = (...words: readonly string[]) => runPart('runs', words)
   const record = join(runsDirectory, id)
   const janitor = execa('flock', ['--exclusive', '--no-fork', record, 'sleep', '60'], { reject: false })
   try {
@@ -60,14 +60,14 @@ describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
       launch: { ...launch, file, argv: [filter, launch.file, ...launch.argv] },
       stdio: QUIET,
     })
-    const prune = () => execa(join(nativeDirectory(), 'runs'), ['prune', runsDirectory])
+    const prune = () => runPart('runs', ['prune', runsDirectory])
     onTestFinished(async () => void (await prune()))
     expect(outcome).toMatchObject({ reason: 'exit', exitCode: 7 })
     const records = readdirSync(runsDirectory)
     expect(records).toHaveLength(1)
     const group = groupOf(join(runsDirectory, ...records))
     expect(existsSync(group)).toBe(true)
-    await execa(file, [filter, join(nativeDirectory(), 'runs'), 'prune', runsDirectory])
+    await execa(file, [filter, ...partWords('runs', ['prune', runsDirectory])])
     expect([existsSync(group), readdirSync(runsDirectory)]).toEqual([true, records])
     await expectNotListed(runsDirectory, records[0] ?? '')
     await prune()

@@ -3,12 +3,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { runLaunch } from '../../src/backends/namespace/launch-process.ts'
-import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
 import { until } from '../support/processes.ts'
 import { makeTestSite, PROBE, sh, words } from './chain.ts'
@@ -52,7 +51,7 @@ describeWith('userns', 'the daemons of a command', () => {
     process.kill(started.pid, 'SIGKILL')
     await end
     await expectGone(word)
-    await execa(join(nativeDirectory(), 'runs'), ['prune', runsDirectory])
+    await runPart('runs', ['prune', runsDirectory])
     expect(readdirSync(runsDirectory)).toEqual([])
   })
 })

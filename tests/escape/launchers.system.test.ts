@@ -5,11 +5,10 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { runLaunch } from '../../src/backends/namespace/launch-process.ts'
-import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
 import { makeTestSite, PROBE, sh } from './chain.ts'
 import { planOnce } from './launch.ts'
@@ -43,7 +42,7 @@ describeWith(['unshare', 'userns'], 'launchers', () => {
       await end
     }
     await expectGone(word)
-    await execa(join(nativeDirectory(), 'runs'), ['prune', runsDirectory])
+    await runPart('runs', ['prune', runsDirectory])
     expect(readdirSync(runsDirectory)).toEqual([])
     expect(readdirSync(site.zone)).toEqual(['notes'])
   })

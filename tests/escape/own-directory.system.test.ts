@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
-import { nativeDirectory } from '../../src/os/native-programs.ts'
+import { hostCall } from '../../src/os/native-programs.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
 import { type PackageCopy, packageCopy } from '../support/package.ts'
 import { makeTestSite } from './chain.ts'
@@ -81,8 +82,7 @@ describeWith(['root', 'plain-user', 'userns'], 'the name below /tmp', () => {
     mkdirSync(join(base, 'own'), { mode: 0o700 })
     symlinkSync('real', join(base, 'link'))
     symlinkSync('../real/runs', join(base, 'own/runs'))
-    const list = async (directory: string) =>
-      (await execa(join(nativeDirectory(), 'runs'), ['list', join(base, directory)], { reject: false })).exitCode
+    const list = async (directory: string) => (await runPart('runs', ['list', join(base, directory)])).exitCode
     expect([await list('real/runs'), await list('link/runs'), await list('own/runs')]).toEqual([0, 125, 125])
   })
 
@@ -93,7 +93,7 @@ describeWith(['root', 'plain-user', 'userns'], 'the name below /tmp', () => {
     // As if its run had been killed: what bears its mark is what was left of it.
     const prune = async () => {
       writeFileSync(join(runs, 'planted'), 'id\0planted\0')
-      return (await execa(join(nativeDirectory(), 'runs'), ['prune', runs], { reject: false })).exitCode
+      return (await runPart('runs', ['prune', runs])).exitCode
     }
     const victim = execa('/bin/sleep', ['60'], { env: { LLM_DO_RUN: 'planted' }, extendEnv: false, reject: false })
     onTestFinished(() => void victim.kill('SIGKILL'))
@@ -116,7 +116,7 @@ describeWith('userns', 'the record of a run', () => {
       const runsDirectory = join(own, 'runs')
       const planned = await planOnce({ site, engine: 'unshare', command: ['/bin/true'], runsDirectory })
       const run = async (name: string) => {
-        const launch = { ...planned.launch(), argv: ['--id', name], canFrame: false }
+        const launch = { ...planned.launch(), ...hostCall('launch', ['--id', name]) }
         return superviseNamespace({ launch, stdio: { mode: 'capture', stdin: 'ignore', outputCap: null } })
       }
       expect(await run(id)).toMatchObject({ reason: 'setup', failure: { step: 'launch: run id', path: id } })

@@ -1,11 +1,9 @@
 /** Under an observer: the rows of the doctor, and the other engine. */
-import { join } from 'node:path'
-import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { CONTRACT } from '../../src/doctor/rows/index.ts'
 import { runnerBy, tryRow } from '../../src/doctor/self-test.ts'
-import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { exec } from '../../src/run/exec.ts'
+import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
 import { describeObserver } from './observer.ts'
 
@@ -16,7 +14,7 @@ const explain = { layer: 'flag', source: 'test', directory: '/', values: { expla
 describeWith(['unshare', 'userns'], 'the walls', () => {
   test('are the same for a command that is watched', async () => {
     const runner = runnerBy((options) => exec({ ...options, layers: [...(options.layers ?? []), explain] }))
-    const { stdout } = await execa(join(nativeDirectory(), 'launch'), ['--probe-host'])
+    const { stdout } = await runPart('launch', ['--probe-host'])
     const broken: string[] = []
     for (const row of CONTRACT) {
       const verdict = await tryRow(row, { engine: 'unshare', landlockAbi: Number(stdout), runner })

@@ -74,9 +74,9 @@ describe('A failed probe is explained:', () => {
   const [OWN, ODD] = ['/usr/lib/llm-do-exec', "/srv/it's mine"]
   const COPY = `sudo cp ${OWN}/apparmor /etc/apparmor.d/llm-do && sudo apparmor_parser -r /etc/apparmor.d/llm-do`
   test.each([
-    ['ours, which was installed with it', `${OWN}/bin/launch`, OWN, COPY],
+    ['ours, which was installed with it', `${OWN}/bin/llm-do`, OWN, COPY],
     ['another one', '/usr/bin/bwrap', OWN, 'profile usr.bin.bwrap /usr/bin/bwrap flags=(unconfined)'],
-    ['ours in a directory to be quoted', `${ODD}/bin/launch`, ODD, "sudo cp '/srv/it'\\''s mine/apparmor' /"],
+    ['ours in a directory to be quoted', `${ODD}/bin/llm-do`, ODD, "sudo cp '/srv/it'\\''s mine/apparmor' /"],
   ])('the profile is for one program and not for the whole host: %s', (_title, program, installed, fix) => {
     const surroundings = { ...around({}), appArmorProfile: `${installed}/apparmor` }
     const explained = explainFailure(UID_MAP, { program, around: surroundings })

@@ -13,6 +13,7 @@ import { PROFILE_NAMES, rulesOf } from '../../src/seccomp/rules.ts'
 import { nativeCall, simulate } from '../../src/seccomp/simulate.ts'
 import { MAX_SYSCALL } from '../../src/seccomp/syscalls.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { partWords } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
 
@@ -30,9 +31,9 @@ describeWith(['aarch64-cc', 'qemu-aarch64'], 'programs for arm64', () => {
       expect(stdout, name).toContain('AArch64')
       expect(stdout, name).not.toContain('INTERP')
     }
-    expect((await emulated([join(bin, 'runs')])).stderr).toContain('usage: runs')
-    expect((await emulated([join(bin, 'layers')])).stderr).toContain('usage: layers')
-    expect((await emulated([join(bin, 'launch')])).stderr).toContain('launch: usage:')
+    expect((await emulated(partWords('runs', [], bin))).stderr).toContain('usage: runs')
+    expect((await emulated(partWords('layers', [], bin))).stderr).toContain('usage: layers')
+    expect((await emulated(partWords('launch', [], bin))).stderr).toContain('launch: usage:')
     const tree = await temporaryDirectory()
     await execa(join(CHECKOUT, 'packaging/tree'), [tree, bin], { env: { NATIVE_PROGRAMS: names.join(' ') } })
     const { version } = JSON.parse(await readFile(join(CHECKOUT, 'package.json'), 'utf8'))

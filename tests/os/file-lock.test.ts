@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { holderOf, lockOf, openLock, tryLock, waitForLock } from '../../src/os/file-lock.ts'
-import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { partWords } from '../support/host-part.ts'
 
 let directory: string
 let file: string
@@ -17,8 +17,8 @@ beforeEach(async () => {
 
 /** A process that holds the lock until it is killed. */
 async function holder() {
-  const script = 'exec 3>>"$0" && "$1" lock 0 && echo mine && exec sleep 60'
-  const child = spawn('sh', ['-c', script, lockOf(file), join(nativeDirectory(), 'runs')])
+  const script = 'exec 3>>"$0" && "$@" && echo mine && exec sleep 60'
+  const child = spawn('sh', ['-c', script, lockOf(file), ...partWords('runs', ['lock', '0'])])
   await once(child.stdout, 'data')
   return child
 }

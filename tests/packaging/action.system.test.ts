@@ -67,7 +67,7 @@ describeWith(['root', 'userns'], 'where AppArmor restricts user namespaces, the 
     const lines = (await readFile(job.record, 'utf8')).split('\n')
     expect(lines).toEqual(['--replace', expect.any(String), '--remove', lines[1], ''])
     expect(lines[1]).toMatch(/^profile llm-do-action-\d+ /)
-    expect(lines[1]).toContain(` "${job.temp}/llm-do/lib/llm-do-exec/bin/{front,llm-do,llm-do-exec,launch}" `)
+    expect(lines[1]).toContain(` "${job.temp}/llm-do/lib/llm-do-exec/bin/{llm-do,llm-do-exec}" `)
     expect(existsSync(join(job.temp, 'llm-do.apparmor'))).toBe(false)
   })
 })

@@ -71,5 +71,5 @@ testWith('fish', 'fish completes from its vendor directory', async () => {
 
 test('the AppArmor profile names the programs where they are', async () => {
   const profile = await readFile(join(prefix, 'lib/llm-do-exec/apparmor'), 'utf8')
-  expect(profile).toContain(`profile llm-do "${PREFIX}/lib/llm-do-exec/bin/{front,llm-do,llm-do-exec,launch}"`)
+  expect(profile).toContain(`profile llm-do "${PREFIX}/lib/llm-do-exec/bin/{llm-do,llm-do-exec}"`)
 })

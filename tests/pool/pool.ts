@@ -7,6 +7,7 @@ import { execa } from 'execa'
 import { onTestFinished } from 'vitest'
 import { type CliOptions, type CliResult, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { partWords } from '../support/host-part.ts'
 import { becoming, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
 
 export interface Keeper {
@@ -131,7 +132,8 @@ export async function stopKeeper(pid: number): Promise<void> {
 /** As `llm-do pool status` asks for them, without the start of a node. */
 export async function keepers(call: CliOptions): Promise<readonly Keeper[]> {
   const { as = currentUser() } = call
-  const [file = '', ...words] = [...becoming(as), join(checkoutFor(as), 'bin/pool'), 'status', poolsOf(call)]
+  const ask = partWords('pool', ['status', poolsOf(call)], join(checkoutFor(as), 'bin'))
+  const [file = '', ...words] = [...becoming(as), ...ask]
   const { stdout } = await execa(file, words)
   return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Keeper]))
 }

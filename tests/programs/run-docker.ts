@@ -9,9 +9,9 @@ interface RunInputs {
   readonly fact: DockerFact
   readonly env: Readonly<Record<string, string>>
   readonly command: readonly string[]
-  /** Path of container-init. */
+  /** Path of the program `container`. */
   readonly init: string
-  /** Path of guard. */
+  /** Path of the program on the host. */
   readonly guard: string
   readonly runsDirectory: string
 }

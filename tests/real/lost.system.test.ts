@@ -6,7 +6,6 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, copyFileSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { outcomeOfLaunch } from '../../src/backends/launch-status.ts'
 import { runLaunch } from '../../src/backends/namespace/launch-process.ts'
@@ -16,6 +15,7 @@ import { ENGINES, makeTestSite, sh, type TestSite, words } from '../escape/chain
 import { planOnce } from '../escape/launch.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
 import { commOf, descendantsOf, readOr, until } from '../support/processes.ts'
 
@@ -112,7 +112,7 @@ describeWith('userns', 'a run whose sandbox was killed from outside after its co
     await whenBegun(site)
     process.kill(started.pid, 'SIGKILL')
     // Its cgroup is left to the janitor.
-    onTestFinished(async () => void (await execa(join(nativeDirectory(), 'runs'), ['prune', runsDirectory])))
+    onTestFinished(async () => void (await runPart('runs', ['prune', runsDirectory])))
     const { failure, ...outcome } = outcomeOfLaunch(await end)
     expect(outcome).toMatchObject({ reason: 'lost', exitCode: null })
     expect(failure && explainLost(failure).message).toContain('new files at protected names are renamed')
@@ -126,10 +126,11 @@ describeWith('userns', 'a run whose sandbox was killed from outside before its c
   test.each(ENGINES)('was never set up (%s)', async (engine) => {
     const site = await makeTestSite()
     const directory = await temporaryDirectory({ mode: 0o755 })
-    copyFileSync(join(nativeDirectory(), 'launch'), join(directory, 'launch'))
-    chmodSync(join(directory, 'launch'), 0o755)
+    const program = join(directory, 'llm-do')
+    copyFileSync(join(nativeDirectory(), 'llm-do'), program)
+    chmodSync(program, 0o755)
     writeFileSync(join(directory, 'init'), STANDSTILL, { mode: 0o755 })
-    const launch = { ...(await planOnce({ site, engine, command: COUNT })).launch(), file: join(directory, 'launch') }
+    const launch = { ...(await planOnce({ site, engine, command: COUNT })).launch(), file: program }
     const started = { pid: 0 }
     const end = runLaunch({
       launch,

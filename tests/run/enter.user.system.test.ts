@@ -12,7 +12,7 @@ import { callers, currentUser } from '../support/users.ts'
 import { backgroundOf, PATIENCE, processesWith } from './background.ts'
 
 /** What a process says of its walls. */
-const WALLS = `grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; for n in cgroup ipc mnt net pid user uts; do readlink /proc/self/ns/$n; done; ulimit -a`
+const WALLS = `grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; for n in cgroup ipc mnt net pid user uts; do readlink /proc/self/ns/$n; done; ulimit -a; echo all`
 
 describeWith('userns', 'another command in it', () => {
   describe.each(callers())('of %s', (as) => {
@@ -36,7 +36,7 @@ describeWith('userns', 'another command in it', () => {
       const secret = join(await temporaryDirectory({ owner: as, mode: 0o755 }), 'secret')
       writeFileSync(secret, 'secret', { mode: 0o644 })
       const name = await start('--', 'sh', '-c', `{ ${WALLS}; } 2>&1; exec sleep 300`)
-      await expect.poll(async () => (await llmDo(['logs', name])).out, PATIENCE).toContain('uts:')
+      await expect.poll(async () => (await llmDo(['logs', name])).out, PATIENCE).toContain('\nall\n')
       const own = (await llmDo(['logs', name])).out
       expect(own).toMatch(/CapEff:\t0+\nCapBnd:\t0+\nCapAmb:\t0+\nNoNewPrivs:\t1\nSeccomp:\t2\n/)
       expect((await inside(name, `{ ${WALLS}; } 2>&1`)).out).toBe(own)

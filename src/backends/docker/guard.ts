@@ -13,6 +13,7 @@ import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import { SandboxError } from '../../error.ts'
+import { partWord } from '../../os/native-programs.ts'
 import type { Plan, PlannedZone } from '../../plan/plan.ts'
 import { openUnlinked, runChild } from '../child-process.ts'
 import { withExitStatus } from '../ending.ts'
@@ -23,6 +24,8 @@ import type { Guarded, Outcome, SetupFailure } from '../outcome.ts'
 import type { DockerInputs } from './command-environment.ts'
 import { watchByHand, withGit } from './guard-in-node.ts'
 import type { Cover } from './mounts.ts'
+
+const GUARD = partWord('guard')
 
 /** Descriptor of the launch file, see native/tools/guard.c. */
 const FILE_FD = 3
@@ -65,7 +68,7 @@ export async function planCovers(
   const end = await runChild({
     launch: {
       file: guard ?? missing(),
-      argv: ['--plan'],
+      argv: [GUARD, '--plan'],
       env: {},
       cwd: '/',
       descriptors: [{ fd: FILE_FD, carries: 'bytes', bytes: guardFile(zones), what: 'zones' }],
@@ -91,7 +94,7 @@ export async function planCovers(
 function missing(): never {
   throw new SandboxError(
     'HELPER_MISSING',
-    'native program guard is missing: nothing would watch over protected names',
+    'native program llm-do is missing: nothing would watch over protected names',
     {
       hint: 'make native   (or: npm install llm-do-exec), or show the zone ro',
     },
@@ -133,7 +136,7 @@ export interface WatchInputs {
  */
 const SCRIPT = `
 trap '' PIPE
-client=$1 name=$2 socket=$3 guard=$4 run=$5
+client=$1 name=$2 socket=$3 guard=$4 part=$5 run=$6
 wait_for_end() {
   read -r word && return
   for pause in 0 0.2 0.5 2; do
@@ -142,7 +145,7 @@ wait_for_end() {
   done
   [ -z "$socket" ] || rm -f "$socket"
 }
-if [ -z "$guard" ]; then wait_for_end; else wait_for_end | { "$guard" "$run" || echo '{"failed":true}'; }; fi`
+if [ -z "$guard" ]; then wait_for_end; else wait_for_end | { "$guard" "$part" "$run" || echo '{"failed":true}'; }; fi`
 
 /**
  * Watches from here on, if there is something to watch.
@@ -155,7 +158,7 @@ export async function startWatch({ plan, docker, name, runId, socket = '' }: Wat
   const zones = docker.platform === 'linux' && !docker.remote ? guardedZones(plan) : []
   const guard = zones.length === 0 ? '' : (docker.guard ?? missing())
   const file = openUnlinked(guardFile(zones))
-  const shell = spawn('/bin/sh', ['-c', SCRIPT, 'llm-do-guard', docker.path, name, socket, guard, runId], {
+  const shell = spawn('/bin/sh', ['-c', SCRIPT, 'llm-do-guard', docker.path, name, socket, guard, GUARD, runId], {
     env: { ...docker.environment },
     cwd: '/',
     // A session of its own: the terminal's Ctrl-C must not reach it.

@@ -32,18 +32,18 @@ export function dockerInputs(docker: DockerFact, hostEnv: Readonly<NodeJS.Proces
 
 /** A daemon on another machine does not see our files; under SELinux a container may not open what a user made. */
 function ownInit({ remote, labelled }: DockerFact): string | undefined {
-  const file = join(nativeDirectory(), 'container-init')
+  const file = join(nativeDirectory(), 'container')
   return !remote && labelled !== true && process.platform === 'linux' && existsSync(file) ? file : undefined
 }
 
 /** It watches this machine's files; those of a daemon on another machine are out of its reach. */
 function ownGuard({ remote }: DockerFact): string | undefined {
-  const file = join(nativeDirectory(), 'guard')
+  const file = join(nativeDirectory(), 'llm-do')
   return !remote && process.platform === 'linux' && existsSync(file) ? file : undefined
 }
 
 function ownNetwork(): DockerInputs['network'] {
-  const [program = '', helper = ''] = ['container-net', 'net'].map((name) => join(nativeDirectory(), name))
+  const [program = '', helper = ''] = ['container', 'net'].map((name) => join(nativeDirectory(), name))
   return process.platform === 'linux' && existsSync(program) && existsSync(helper) ? { program, helper } : undefined
 }
 

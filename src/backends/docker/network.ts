@@ -63,7 +63,7 @@ interface Serving {
 
 function start({ network }: Pick<Plan, 'network'>, { program, helper, socket }: Serving): ContainerNetwork {
   const file = openUnlinked(writeLaunchFile(networkRecords(network)))
-  const child = spawn(program, [helper, socket], {
+  const child = spawn(program, ['network', helper, socket], {
     env: {},
     cwd: '/',
     // A session of its own: the terminal's Ctrl-C must not reach it.
@@ -133,7 +133,7 @@ function cannotServe(message: string): SandboxError {
 }
 
 function missing(): never {
-  throw new SandboxError('HELPER_MISSING', 'native program container-net is missing: nothing would serve the network', {
+  throw new SandboxError('HELPER_MISSING', 'native program container is missing: nothing would serve the network', {
     hint: 'make native   (or: npm install llm-do-exec), or --net none',
   })
 }

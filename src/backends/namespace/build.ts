@@ -5,6 +5,7 @@
 
 import { INIT_NAME, LAUNCH_FILE_FD, STAGING_DIRECTORY } from '../../contract.ts'
 import type { HostFacts } from '../../host/facts.ts'
+import { type HostCall, hostCall } from '../../os/native-programs.ts'
 import { usesLandlock } from '../../plan/landlock.ts'
 import type { Plan, PlannedZone, Scratch, SystemEntry } from '../../plan/plan.ts'
 import { namesInHomes } from '../../plan/protected-paths.ts'
@@ -76,14 +77,17 @@ export interface NamespaceInputs extends RunInputs {
 
 /** The process that runs a plan. Pure: the same plan and inputs give the same launch. */
 export function buildNamespace(plan: Plan, run: NamespaceInputs): NativeLaunch {
-  const launch = launchOf({
-    ...run,
-    file: `${run.nativeDirectory}/launch`,
-    bytes: launchFile(plan, run),
+  return firstLaunchOf(plan, run, launchFile(plan, run))
+}
+
+/** The same with a launch file that is made in another way. */
+export function firstLaunchOf({ tty }: Plan, run: RunInputs, bytes: Uint8Array): NativeLaunch {
+  return launchOf({
+    call: hostCall('launch', ['--id', run.runId], run.nativeDirectory),
+    content: { carries: 'bytes', bytes },
     env: run.commandEnv,
-    tty: plan.tty,
+    request: { words: run.commandBytes ?? run.command, tty },
   })
-  return { ...launch, argv: ['--id', run.runId] }
 }
 
 /** What the plan's engine is called on this host; undefined for the engine that is a part of the native programs. */
@@ -91,47 +95,37 @@ export function enginePathOf({ bwrap }: Pick<HostFacts, 'bwrap'>, { engine }: Pl
   return engine === 'bwrap' && bwrap !== undefined ? { enginePath: bwrap.path } : {}
 }
 
-export interface LaunchInputs extends Pick<RunInputs, 'command' | 'commandBytes'> {
-  /** The runner itself. */
-  readonly file: string
+interface LaunchInputs extends Pick<NativeLaunch, 'env' | 'request'> {
+  readonly call: HostCall
   /** The launch file. */
-  readonly bytes: Uint8Array
-  readonly env: Readonly<Record<string, string>>
-  readonly tty: boolean
+  readonly content:
+    | { readonly carries: 'bytes'; readonly bytes: Uint8Array }
+    | { readonly carries: 'file'; readonly path: string }
 }
 
-/** The process that reads a launch file; without `--id` it names the run itself. */
-export function launchOf({ file, bytes, env, tty, command, commandBytes }: LaunchInputs): NativeLaunch {
-  return {
-    file,
-    argv: [],
-    env,
-    cwd: '/',
-    descriptors: [{ fd: LAUNCH_FILE_FD, carries: 'bytes', bytes, what: 'launch file' }],
-    request: { words: commandBytes ?? command, tty },
-  }
-}
+const launchOf = ({ call, content, env, request }: LaunchInputs): NativeLaunch => ({
+  ...call,
+  env,
+  cwd: '/',
+  descriptors: [{ fd: LAUNCH_FILE_FD, what: 'launch file', ...content }],
+  request,
+})
 
-export interface RelaunchInputs extends Pick<LaunchInputs, 'file' | 'command' | 'env'> {
+export interface RelaunchInputs extends Pick<LaunchInputs, 'env'>, Pick<RunInputs, 'command'> {
   /** Path of the launch file, or what is in it. */
   readonly launchFile: string | Uint8Array
   readonly guards: Uint8Array | undefined
 }
 
-/** The same for a launch file that is kept; for captured runs without a terminal. */
-export function relaunchOf({ file, launchFile, command, env, guards }: RelaunchInputs): NativeLaunch {
-  const content =
-    typeof launchFile === 'string'
-      ? ({ carries: 'file', path: launchFile } as const)
-      : ({ carries: 'bytes', bytes: launchFile } as const)
-  return {
-    file,
-    argv: [],
+/** The same for a launch file that is kept, of a run that the runner names itself; for captured runs without a terminal. */
+export function relaunchOf({ launchFile, command, env, guards }: RelaunchInputs): NativeLaunch {
+  return launchOf({
+    call: hostCall('launch', []),
+    content:
+      typeof launchFile === 'string' ? { carries: 'file', path: launchFile } : { carries: 'bytes', bytes: launchFile },
     env,
-    cwd: '/',
-    descriptors: [{ fd: LAUNCH_FILE_FD, what: 'launch file', ...content }],
     request: { words: command, tty: false, ...(guards === undefined ? {} : { guards }) },
-  }
+  })
 }
 
 /** Everything the native chain must know about a plan; the command and its environment are not in it. */

@@ -10,6 +10,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { getPriority, tmpdir } from 'node:os'
 import { FORK_SERVER_FD, RUN_FD } from '../../contract.ts'
+import { hostCall } from '../../os/native-programs.ts'
 import { FramedLine } from './run-protocol.ts'
 
 /** Milliseconds without a run after which a server ends. */
@@ -28,7 +29,8 @@ class ForkServer {
     const stdio = Array.from({ length: RUN_FD + 1 }, (_, fd) =>
       fd === RUN_FD ? ('pipe' as const) : ('ignore' as const),
     )
-    this.child = spawn(file, ['--fork-server', tmpdir()], { env: {}, cwd: '/', stdio })
+    const { argv } = hostCall('launch', ['--fork-server', tmpdir()])
+    this.child = spawn(file, argv, { env: {}, cwd: '/', stdio })
     for (const event of ['error', 'exit']) this.child.once(event, () => this.fail())
     this.child.unref()
     // None where no process could be made, for want of memory or descriptors.

@@ -5,6 +5,7 @@
  */
 import { type Enter, enterByShell } from '../../cgroup/enter.ts'
 import { SandboxError } from '../../error.ts'
+import { type HostCall, hostCall } from '../../os/native-programs.ts'
 import { type ProgramEnd, runProgram } from '../../os/run-program.ts'
 import { quoteText } from '../../text/units.ts'
 
@@ -22,9 +23,9 @@ const PATIENCE_MS = 10_000
 
 /** @param nativeDirectory a directory of native programs that can be trusted: they are executed */
 export function processQuestions(nativeDirectory: string): ProcessQuestions {
-  const file = `${nativeDirectory}/launch`
+  const callWith = (groups: readonly string[]) => hostCall('launch', ['--probe-host', ...groups], nativeDirectory)
   const runProbe = (...groups: readonly string[]): Promise<ProgramEnd> =>
-    runProgram({ file, argv: ['--probe-host', ...groups], patienceMs: PATIENCE_MS })
+    runProgram({ ...callWith(groups), patienceMs: PATIENCE_MS })
   const probes: { entering?: Promise<ProgramEnd> } = {}
   return {
     enter: async (group) => {
@@ -33,7 +34,7 @@ export function processQuestions(nativeDirectory: string): ProcessQuestions {
     },
     landlockAbi: async () => {
       const entered = await probes.entering
-      return abiIn(entered) ?? abiOrRefusal(file, await runProbe())
+      return abiIn(entered) ?? abiOrRefusal(callWith([]), await runProbe())
     },
   }
 }
@@ -48,11 +49,11 @@ function abiIn(end: ProgramEnd | undefined): number | undefined {
   return abi === undefined ? undefined : Number(abi)
 }
 
-function abiOrRefusal(file: string, end: ProgramEnd): number {
+function abiOrRefusal({ file, argv }: HostCall, end: ProgramEnd): number {
   const abi = abiIn(end)
   if (abi !== undefined) return abi
   const got = end.why || quoteText(end.stdout)
-  throw new SandboxError('SETUP_FAILED', `${file} --probe-host: expected a number, got ${got}`, {
+  throw new SandboxError('SETUP_FAILED', `${file} ${argv.join(' ')}: expected a number, got ${got}`, {
     hint: /EMFILE|ENFILE/.test(got)
       ? 'no more files may be open: ulimit -n 1024'
       : 'try again; if it stays so: llm-do doctor',

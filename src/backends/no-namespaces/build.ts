@@ -2,7 +2,7 @@
 import type { Plan, SystemEntry } from '../../plan/plan.ts'
 import type { RunInputs } from '../backend.ts'
 import type { NativeLaunch } from '../launch.ts'
-import { launchFile, launchOf } from '../namespace/build.ts'
+import { firstLaunchOf, launchFile } from '../namespace/build.ts'
 
 /** The host's own, in the place of those that a tree of ours has. */
 const OPENED_FILES = ['/etc/group', '/etc/hosts', '/etc/nsswitch.conf', '/etc/passwd']
@@ -12,14 +12,7 @@ export function launchFileOf(plan: Plan, run: RunInputs): Uint8Array {
 }
 
 export function buildNoNamespaces(plan: Plan, run: RunInputs): NativeLaunch {
-  const launch = launchOf({
-    ...run,
-    file: `${run.nativeDirectory}/launch`,
-    bytes: launchFileOf(plan, run),
-    env: run.commandEnv,
-    tty: plan.tty,
-  })
-  return { ...launch, argv: ['--id', run.runId] }
+  return firstLaunchOf(plan, run, launchFileOf(plan, run))
 }
 
 /** Nothing can be made or mounted there: what is left of the tree is what the host has, by its own path. */

@@ -1,13 +1,12 @@
 /**
- * `llm-do exec --in NAME -- COMMAND`: another command in a sandbox that `llm-do run` has started. bin/exec-in asks its launcher for it, gives the
+ * `llm-do exec --in NAME -- COMMAND`: another command in a sandbox that `llm-do run` has started. native/tools/exec-in.c asks its launcher for it, gives the
  * command our streams, and ends with it.
  *
  * Edge: processes, signals.
  */
 import { spawn } from 'node:child_process'
-import { join } from 'node:path'
 import { SandboxError } from '../../error.ts'
-import { checkNativeProgram, nativeDirectory } from '../../os/native-programs.ts'
+import { checkNativeProgram, hostCall } from '../../os/native-programs.ts'
 import { PASSED_SIGNALS } from '../../os/passed-signals.ts'
 import { directoryOfNamed, findNamed, stateOf } from '../../run/named-sandboxes.ts'
 import type { Call } from '../call.ts'
@@ -17,7 +16,7 @@ import { usageError } from '../usage-error.ts'
 /** Everything else was decided when the sandbox was started. */
 const TAKEN = ['in', 'tty']
 
-/** Passed on to bin/exec-in, which knows which of them end the command. */
+/** Passed on to that program, which knows which of them end the command. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT', ...PASSED_SIGNALS] as const
 
 export async function enter(name: string, { env, bytes }: Call, line: CommandLine): Promise<number> {
@@ -39,11 +38,11 @@ export async function enter(name: string, { env, bytes }: Call, line: CommandLin
 
 /** It ends with us: the kernel tells it. */
 function runEnter(words: readonly string[], term: string | undefined): Promise<number> {
-  const program = join(nativeDirectory(), 'exec-in')
-  checkNativeProgram(program, process.arch)
+  const { file, argv } = hostCall('exec-in', words)
+  checkNativeProgram(file, process.arch)
   // Before it is started: what has seen it at work may send us one at once.
   for (const signal of SIGNALS) process.on(signal, () => child.kill(signal))
-  const child = spawn(program, words, { stdio: 'inherit', env: term === undefined ? {} : { TERM: term }, cwd: '/' })
+  const child = spawn(file, argv, { stdio: 'inherit', env: term === undefined ? {} : { TERM: term }, cwd: '/' })
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('exit', (status) => resolve(status ?? 137))

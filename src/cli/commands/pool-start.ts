@@ -1,5 +1,5 @@
 /**
- * `llm-do pool start`: plans as a run does, and has bin/pool keep sandboxes of that plan. Loaded for this action alone: the others need
+ * `llm-do pool start`: plans as a run does, and has native/tools/pool-keeper.c keep sandboxes of that plan. Loaded for this action alone: the others need
  * nothing of what makes a plan.
  *
  * Edge: processes, the working directory.

@@ -1,5 +1,5 @@
 /**
- * `llm-do pool start|status|stop`: sandboxes that are ready before their command comes. bin/pool keeps them, the client uses
+ * `llm-do pool start|status|stop`: sandboxes that are ready before their command comes. native/tools/pool-keeper.c keeps them, the client uses
  * them; here they are only started, listed and ended.
  *
  * Edge: processes, the working directory.

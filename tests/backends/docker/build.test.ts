@@ -37,7 +37,7 @@ const workspace = plannedZone({
 })
 
 const TASK: Partial<Plan> = { zones: [workspace] }
-const INIT: DockerInputs = { ...DOCKER_INPUTS, init: '/opt/llm-do/bin/container-init' }
+const INIT: DockerInputs = { ...DOCKER_INPUTS, init: '/opt/llm-do/bin/container' }
 
 describe('the argv of a container', () => {
   const task = printed(launch(TASK))
@@ -93,7 +93,7 @@ describe('the argv of a container', () => {
 
   test.each([
     ['where the daemon cannot show it', {}, {}],
-    ['without a directory for its socket', { init: '/opt/container-init' }, { runsDirectory: '' }],
+    ['without a directory for its socket', { init: '/opt/container' }, { runsDirectory: '' }],
     [
       'where the path of its socket is longer than one can be',
       { init: '/i' },

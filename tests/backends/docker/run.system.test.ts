@@ -217,7 +217,7 @@ describeWith('docker', 'a docker container', () => {
     const zones = [observedZone({ source, target: '/w', mode: 'rw', protect: ['.mcp.json'] })]
     const plan = dockerPlan({ image: BUSYBOX_IMAGE, workdir: '/', zones })
     const program = await bundle(join(import.meta.dirname, '../../programs/run-docker.ts'), await temporaryDirectory())
-    const [init, guard] = ['container-init', 'guard'].map((name) => join(nativeDirectory(), name))
+    const [init, guard] = ['container', 'llm-do'].map((name) => join(nativeDirectory(), name))
     const runsDirectory = join(await temporaryDirectory(), 'runs')
     // The container goes on until it has made the name: it is removed too late.
     const client = join(await temporaryDirectory(), 'docker')

@@ -129,7 +129,7 @@ describe('the launch', () => {
   const launch = buildNamespace(planOn('default', 'debian-12-user'), runInputs({ command: words, commandEnv: secret }))
 
   test('has nothing of the command or its secrets in argv', () => {
-    expect(launch.argv).toEqual(['--id', 'run1'])
+    expect(launch.argv).toEqual(['__launch', '--id', 'run1'])
   })
 
   test('sends the command’s words, the empty one too', () => {

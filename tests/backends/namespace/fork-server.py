@@ -11,7 +11,7 @@ def place():
     os.dup2(theirs.fileno(), 30)
     os.dup2(30, 4)
 
-words = [asked['launch'], '--fork-server', asked['directory']]
+words = [*asked['launch'], '--fork-server', asked['directory']]
 server = subprocess.Popen(words, preexec_fn=place, close_fds=False, env={}, stdin=subprocess.DEVNULL)
 theirs.close()
 assert ours.recv(1) == b'\0', 'the server is not ready'

@@ -11,13 +11,13 @@ import { expect, onTestFinished, test } from 'vitest'
 import { commandBlock } from '../../../src/backends/namespace/frames.ts'
 import { FRAME } from '../../../src/contract.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
+import { partWords } from '../../support/host-part.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../../support/leftovers.ts'
 import { describeWith } from '../../support/needs.ts'
 import { childrenOf, readOr, until } from '../../support/processes.ts'
 import { forked, open, run, serverOf, startOwner } from './fork-servers.ts'
 import { launchFile } from './launch-files.ts'
 
-const ROOT = join(import.meta.dirname, '../../..')
 const SCRIPT = join(import.meta.dirname, 'fork-server.py')
 
 type Frame = readonly [kind: number, bytes: Uint8Array]
@@ -41,7 +41,7 @@ const COMMAND: Frame = [FRAME.run, commandBlock({ command: ['/bin/echo', 'ran'],
 async function speak(frames: readonly Frame[], who: 'owner' | 'other' = 'owner'): Promise<Answer> {
   const words = frames.map(([kind, bytes]) => [kind, Buffer.from(bytes).toString('hex')])
   const directory = await temporaryDirectory()
-  const input = JSON.stringify({ launch: join(ROOT, 'bin/launch'), directory, frames: words, who })
+  const input = JSON.stringify({ launch: partWords('launch', []), directory, frames: words, who })
   return JSON.parse((await execa('python3', [SCRIPT], { input })).stdout) as Answer
 }
 
@@ -85,7 +85,7 @@ describeWith(['bwrap', 'userns'], 'a fork server', () => {
 async function isReady(meanwhile: (socket: string) => Promise<void>): Promise<boolean> {
   const directory = await temporaryDirectory()
   const slow = '-qq -o /dev/null -e trace=?open,openat -e inject=?open,openat:delay_enter=500ms:when=1'.split(' ')
-  const words = [...slow, join(ROOT, 'bin/launch'), '--fork-server', directory]
+  const words = [...slow, ...partWords('launch', ['--fork-server', directory])]
   const server = spawn('strace', words, { stdio: ['ignore', 'ignore', 'inherit', 'ignore', 'pipe'] })
   const ended = once(server, 'exit').then(() => false)
   const owner = server.stdio[4] as Socket

@@ -12,8 +12,8 @@ async function world(...replies: readonly string[]) {
   await writeFile(join(group, 'cgroup.procs'), '')
   await writeFile(log, '')
   const cases = replies.map((reply, index) => `${index + 1}) ${reply};;`).join(' ')
-  const script = `#!/bin/sh\necho "$*" >>${log}\ncase $(wc -l <${log}) in ${cases} esac\n`
-  await writeFile(join(directory, 'launch'), script, { mode: 0o755 })
+  const script = `#!/bin/sh\nshift; echo "$*" >>${log}\ncase $(wc -l <${log}) in ${cases} esac\n`
+  await writeFile(join(directory, 'llm-do'), script, { mode: 0o755 })
   const calls = async () => (await readFile(log, 'utf8')).replaceAll(group, 'GROUP').trimEnd().split('\n')
   const byShell = async () => (await readFile(join(group, 'cgroup.procs'), 'utf8')) === '0\n'
   return { questions: processQuestions(directory), group, calls, byShell }

@@ -1,4 +1,4 @@
-"""Speaks to bin/launch by hand: LAUNCH, launch file and frames as JSON on stdin; what came back as JSON on stdout.
+"""Speaks to launch by hand: its words, launch file and frames as JSON on stdin; what came back as JSON on stdout.
 
 {"launch": PATH, "file": PATH, "frames": [[kind, hex], ...], "descriptors": N}: so many descriptors of /dev/null go with the first byte,
 a fourth is an eventfd that holds 0.
@@ -14,7 +14,7 @@ def place():
     os.dup2(30, 3), os.dup2(31, 4)
 
 streams = 'own' if asked['descriptors'] else 'output'
-launch = subprocess.Popen([asked['launch'], '--streams', streams], preexec_fn=place, close_fds=False, env={})
+launch = subprocess.Popen([*asked['launch'], '--streams', streams], preexec_fn=place, close_fds=False, env={})
 theirs.close()
 null = os.open('/dev/null', os.O_RDWR)
 given = ([null] * 3 + [os.eventfd(0)])[:asked['descriptors']] if asked['descriptors'] else []

@@ -6,10 +6,10 @@ import { expect, test } from 'vitest'
 import { commandBlock } from '../../../src/backends/namespace/frames.ts'
 import { type LaunchRecord, writeLaunchFile } from '../../../src/backends/namespace/launch-file.ts'
 import { FRAME } from '../../../src/contract.ts'
+import { partWords } from '../../support/host-part.ts'
 import { describeWith } from '../../support/needs.ts'
 import { launchFile } from './launch-files.ts'
 
-const ROOT = join(import.meta.dirname, '../../..')
 const SCRIPT = join(import.meta.dirname, 'raw-frames.py')
 
 interface Answer {
@@ -21,7 +21,7 @@ type Frame = readonly [kind: number, bytes: Uint8Array]
 
 async function speak(file: string, frames: readonly Frame[], descriptors = 0): Promise<Answer> {
   const words = frames.map(([kind, bytes]) => [kind, Buffer.from(bytes).toString('hex')])
-  const input = JSON.stringify({ launch: join(ROOT, 'bin/launch'), file, frames: words, descriptors })
+  const input = JSON.stringify({ launch: partWords('launch', []), file, frames: words, descriptors })
   return JSON.parse((await execa('python3', [SCRIPT], { input })).stdout) as Answer
 }
 
