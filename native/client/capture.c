@@ -118,9 +118,8 @@ static long long now_ms(void) {
   return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-void capture_finish(struct capture *capture) {
+static void read_rest(struct capture *capture) {
   struct pollfd watched[CAPTURE_POLLS];
-  if (!capture->is_on) return;
   for (int i = 0; i < CAPTURE_POLLS; i++) drop(&capture->stream[i].theirs);
   for (long long last = now_ms() + DRAIN_MOST_MS; now_ms() < last;) {
     capture_watch(capture, watched);
@@ -130,6 +129,33 @@ void capture_finish(struct capture *capture) {
     if (ready > 0) capture_read(capture, watched);
   }
 }
+
+static void reverse(char *from, char *end) {
+  for (; from + 1 < end; from++) {
+    char byte = *from;
+    *from = *--end;
+    *end = byte;
+  }
+}
+
+/* Rotates the tail of a stream that was cut, so that its oldest byte comes first. */
+static void line_up(struct stream *stream) {
+  char *tail = stream->bytes + stream->head, *end = stream->bytes + most_of(stream), *oldest = stream->bytes + write_offset(stream);
+  if (stream_is_whole(stream) || !stream->tail) return;
+  reverse(tail, oldest), reverse(oldest, end), reverse(tail, end);
+}
+
+void capture_finish(struct capture *capture) {
+  if (!capture->is_on) return;
+  read_rest(capture);
+  for (int i = 0; i < CAPTURE_POLLS; i++) line_up(&capture->stream[i]);
+}
+
+static size_t smaller(size_t one, size_t other) { return one < other ? one : other; }
+
+size_t stream_kept(const struct stream *stream) { return smaller(stream->seen, most_of(stream)); }
+
+size_t stream_head(const struct stream *stream) { return smaller(stream->seen, stream->head); }
 
 /* ---- for a successor ---- */
 
@@ -144,20 +170,9 @@ static int write_all(int fd, const char *bytes, size_t size) {
   return 0;
 }
 
-static size_t smaller(size_t one, size_t other) { return one < other ? one : other; }
-
-/* The head, then the tail from its oldest byte on. */
-static int write_kept(const struct stream *stream, int fd) {
-  if (stream->seen == 0 || stream->room == 0) return 0;
-  size_t in_head = smaller(stream->seen, stream->head), end = smaller(stream->seen, most_of(stream));
-  size_t oldest = stream_is_whole(stream) ? in_head : write_offset(stream);
-  if (write_all(fd, stream->bytes, in_head) < 0 || write_all(fd, stream->bytes + oldest, end - oldest) < 0) return -1;
-  return write_all(fd, stream->bytes + in_head, oldest - in_head);
-}
-
 static int sealed_file(const struct stream *stream) {
   int fd = memfd_create("output", MFD_ALLOW_SEALING);
-  if (fd >= 0 && write_kept(stream, fd) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
+  if (fd >= 0 && write_all(fd, stream->bytes, stream_kept(stream)) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
       fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
     return fd;
   drop(&fd);
@@ -172,6 +187,6 @@ int capture_hand_over(const struct capture *capture, char *line, size_t room) {
     if ((fd[i] = sealed_file(&capture->stream[i])) < 0) return -1;
   const struct stream *out = &capture->stream[0], *err = &capture->stream[1];
   int size = snprintf(line, room, "{\"stdout\":{\"fd\":%d,\"head\":%zu,\"bytes\":%zu},\"stderr\":{\"fd\":%d,\"head\":%zu,\"bytes\":%zu}}", fd[0],
-                      smaller(out->seen, out->head), out->seen, fd[1], smaller(err->seen, err->head), err->seen);
+                      stream_head(out), out->seen, fd[1], stream_head(err), err->seen);
   return (size_t)size < room ? 0 : -1;
 }

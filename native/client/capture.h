@@ -37,11 +37,18 @@ void capture_streams(const struct capture *capture, int streams[3]);
 void capture_watch(const struct capture *capture, struct pollfd watched[CAPTURE_POLLS]);
 void capture_read(struct capture *capture, const struct pollfd watched[CAPTURE_POLLS]);
 
-/* After the end of the run: reads what is left in the pipes, and gives up on a process that holds one open. */
+/*
+ * After the end of the run: reads what is left in the pipes, and gives up on a process that holds one open. What was kept lies in its order
+ * then: the head, and right behind it the tail.
+ */
 void capture_finish(struct capture *capture);
 
 /* Is everything kept that was written? */
 int stream_is_whole(const struct stream *stream);
+
+/* Bytes that were kept, after the end, and how many of them are the head. */
+size_t stream_kept(const struct stream *stream);
+size_t stream_head(const struct stream *stream);
 
 /* Puts what was kept into sealed files that a successor inherits, and tells of them in one line of JSON without a line feed; an
  * empty line when nothing was captured. 0, or -1 when there is no memory or no room. */

@@ -1,6 +1,8 @@
 /* The JSON of a result, as src/report/json.ts and src/report/audit.ts write it. */
 #include "client/result.h"
 
+#include "lib/utf8.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,10 +145,102 @@ static struct times times_of(const char *status) {
   return (struct times){microseconds(begun, started), microseconds(started, ended)};
 }
 
-static void put_stream(struct sink *sink, const struct stream *stream) {
+/* ---- streams, as src/report/decode-output.ts shows them ---- */
+
+/* The bytes of a stream that a result shows. */
+struct part {
+  const char *bytes;
+  size_t head, tail_at, tail; /* bytes of the head, where the tail begins, its bytes */
+};
+
+/* The longest character of UTF-8 has four bytes. */
+#define REMNANT_MAX 3
+
+static int is_continuation(char byte) { return ((unsigned char)byte & 0xc0) == 0x80; }
+
+/* Bytes at the end that belong to a character which the cut went through. */
+static size_t broken_end(const char *bytes, size_t size) {
+  for (size_t back = 1; back <= REMNANT_MAX && back <= size; back++) {
+    unsigned char byte = (unsigned char)bytes[size - back];
+    if (is_continuation((char)byte)) continue;
+    size_t wanted = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return wanted > back ? back : 0;
+  }
+  return 0;
+}
+
+/* The same at the start. */
+static size_t broken_start(const char *bytes, size_t size) {
+  size_t remnant = 0;
+  while (remnant < size && is_continuation(bytes[remnant])) remnant++;
+  return remnant <= REMNANT_MAX ? remnant : 0;
+}
+
+static struct part all_of(const struct stream *stream) {
+  size_t head = stream_head(stream);
+  return (struct part){stream->bytes, head, head, stream_kept(stream) - head};
+}
+
+static struct part whole_characters(const struct stream *stream) {
+  struct part part = all_of(stream);
+  if (stream_is_whole(stream)) return part;
+  size_t start = broken_start(part.bytes + part.tail_at, part.tail);
+  part.head -= broken_end(part.bytes, part.head);
+  part.tail_at += start, part.tail -= start;
+  return part;
+}
+
+/* A stream that is complete may be cut within a character where the head ends. */
+static int is_text(const struct stream *stream) {
+  struct part part = whole_characters(stream);
+  if (stream_is_whole(stream)) return utf8_is_text(part.bytes, stream->seen);
+  return utf8_is_text(part.bytes, part.head) && utf8_is_text(part.bytes + part.tail_at, part.tail);
+}
+
+static int are_text(const struct capture *capture) { return is_text(&capture->stream[0]) && is_text(&capture->stream[1]); }
+
+static size_t dropped(const struct capture *capture, int which) {
+  const struct stream *stream = &capture->stream[which];
+  struct part part = are_text(capture) ? whole_characters(stream) : all_of(stream);
+  return stream->seen - part.head - part.tail;
+}
+
+static void put_base64(struct sink *sink, const unsigned char *bytes, size_t size) {
+  static const char DIGITS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t at = 0; at < size; at += 3) {
+    size_t some = size - at < 3 ? size - at : 3;
+    unsigned three = (unsigned)bytes[at] << 16 | (some > 1 ? (unsigned)bytes[at + 1] << 8 : 0) | (some > 2 ? bytes[at + 2] : 0);
+    char four[4] = {DIGITS[three >> 18], DIGITS[three >> 12 & 63], some > 1 ? DIGITS[three >> 6 & 63] : '=', some > 2 ? DIGITS[three & 63] : '='};
+    put(sink, four, sizeof four);
+  }
+}
+
+/* Without quotes. The head and the tail of a whole stream are one text. */
+static void put_content(struct sink *sink, const struct capture *capture, int which) {
+  const struct stream *stream = &capture->stream[which];
+  struct part part = whole_characters(stream);
+  if (!are_text(capture)) return put_base64(sink, (const unsigned char *)stream->bytes, stream_kept(stream));
+  if (stream_is_whole(stream)) return put_escaped(sink, stream->bytes, stream->seen);
+  put_escaped(sink, part.bytes, part.head);
+  put_escaped(sink, part.bytes + part.tail_at, part.tail);
+}
+
+static void put_stream(struct sink *sink, const struct capture *capture, int which) {
   put_text(sink, "\"");
-  put_escaped(sink, stream->bytes, stream->seen);
+  put_content(sink, capture, which);
   put_text(sink, "\"");
+}
+
+static void put_truncated(struct sink *sink, const struct capture *capture) {
+  begin(sink);
+  put_whole(key(sink, "stdout"), (long long)dropped(capture, 0));
+  put_whole(key(sink, "stderr"), (long long)dropped(capture, 1));
+  end(sink);
+}
+
+/* Of the forms that only name the unusual one. */
+static void put_encoding(struct sink *sink, const struct capture *capture) {
+  if (!are_text(capture)) put_string(key(sink, "encoding"), "base64");
 }
 
 /* Left out where there was no counter. */
@@ -235,10 +329,10 @@ static void put_native(struct sink *sink, const struct result *result, const cha
   put_exit_code(key(sink, "exitCode"), ending);
   put_signal(key(sink, "signal"), ending);
   put_string(key(sink, "reason"), reason_name(ending->reason));
-  put_stream(key(sink, "stdout"), &result->capture->stream[0]);
-  put_stream(key(sink, "stderr"), &result->capture->stream[1]);
-  put_text(key(sink, "truncated"), "{\"stdout\":0,\"stderr\":0}");
-  put_string(key(sink, "encoding"), "utf8");
+  put_stream(key(sink, "stdout"), result->capture, 0);
+  put_stream(key(sink, "stderr"), result->capture, 1);
+  put_truncated(key(sink, "truncated"), result->capture);
+  put_string(key(sink, "encoding"), are_text(result->capture) ? "utf8" : "base64");
   put_thousandths(key(sink, "durationMs"), times.duration);
   put_thousandths(key(sink, "setupMs"), times.setup);
   put_whole(key(sink, "exitStatus"), ending->exit_status);
@@ -256,8 +350,8 @@ static void put_native(struct sink *sink, const struct result *result, const cha
 static void put_shell_stderr(struct sink *sink, const struct result *result) {
   char line[64];
   put_text(sink, "\"");
-  put_escaped(sink, result->capture->stream[1].bytes, result->capture->stream[1].seen);
-  if (result->failure) {
+  put_content(sink, result->capture, 1);
+  if (result->failure && are_text(result->capture)) {
     const char *message = result_message(result);
     put_escaped(sink, line, (size_t)snprintf(line, sizeof line, "llm-do: error %s: ", result->failure->code));
     put_escaped(sink, message, strlen(message));
@@ -270,11 +364,12 @@ static void put_shell_stderr(struct sink *sink, const struct result *result) {
 
 static void put_shell(struct sink *sink, const struct result *result) {
   begin(sink);
-  put_stream(key(sink, "stdout"), &result->capture->stream[0]);
+  put_stream(key(sink, "stdout"), result->capture, 0);
   put_shell_stderr(key(sink, "stderr"), result);
   if (result->ending.reason == REASON_TIMEOUT) put_text(key(sink, "exit_code"), TIMED_OUT);
   else put_whole(key(sink, "exit_code"), result->ending.exit_status);
-  put_truth(key(sink, "truncated"), 0);
+  put_truth(key(sink, "truncated"), dropped(result->capture, 0) + dropped(result->capture, 1) > 0);
+  put_encoding(sink, result->capture);
   end(sink);
 }
 
@@ -282,12 +377,13 @@ static void put_task(struct sink *sink, const struct result *result) {
   enum reason reason = result->ending.reason;
   begin(sink);
   put_truth(key(sink, "success"), is_ok(&result->ending));
-  put_stream(key(sink, "stdout"), &result->capture->stream[0]);
-  put_stream(key(sink, "stderr"), &result->capture->stream[1]);
+  put_stream(key(sink, "stdout"), result->capture, 0);
+  put_stream(key(sink, "stderr"), result->capture, 1);
   put_whole(key(sink, "exitCode"), result->ending.exit_status);
   put_whole(key(sink, "executionTime"), (times_of(result->status).duration + 500) / 1000);
   put_truth(key(sink, "timedOut"), reason == REASON_TIMEOUT);
   if (reason != REASON_EXIT && reason != REASON_SIGNAL) put_string(key(sink, "error"), result_message(result));
+  put_encoding(sink, result->capture);
   end(sink);
 }
 
@@ -321,6 +417,8 @@ static enum form form_named(const char *name) {
   while (form < FORMS && strcmp(NAMES[form], name) != 0) form++;
   return form;
 }
+
+int result_has_form(const char *name) { return form_named(name) != FORMS; }
 
 int result_is_sound(const struct launchfile *file) {
   struct entry result, capture;

@@ -222,10 +222,8 @@ int result_is_known(const struct result *result) {
 }
 
 int result_is_plain(const struct result *result) {
-  for (int i = 0; result->capture->is_on && i < CAPTURE_POLLS; i++) {
-    const struct stream *stream = &result->capture->stream[i];
-    if (!stream_is_whole(stream) || !utf8_is_text(stream->bytes, stream->seen)) return 0;
-  }
+  for (int i = 0; result->capture->is_on && i < CAPTURE_POLLS; i++)
+    if (!stream_is_whole(&result->capture->stream[i])) return 0; /* Node tells of the limit */
   for (char **word = result->command; *word; word++)
     if (!utf8_is_text(*word, strlen(*word))) return 0;
   return 1;

@@ -35,7 +35,7 @@ int result_read(struct result *result);
 /* May the client report this end, as far as launch's line and the plan tell? */
 int result_is_known(const struct result *result);
 
-/* The same, as far as the captured streams and the command tell, which must also be UTF-8 and complete. */
+/* The same, as far as the captured streams and the command tell: those must be complete, and this UTF-8. */
 int result_is_plain(const struct result *result);
 
 /* May stderr, captured to its end, name something that the walls have refused? Node finds out. */
@@ -57,6 +57,8 @@ int result_print(const struct result *result, int fd);
 long long status_number(const char *status, const char *key);
 
 /* ---- JSON (client/result-json.c) ---- */
+
+int result_has_form(const char *name);
 
 /* Is there a result of a known form, and are streams captured for it? Without a result the streams pass through. */
 int result_is_sound(const struct launchfile *file);

@@ -10,7 +10,8 @@
  * command's own streams must see end of file as soon as the command closes them. */
 enum {
   INIT_LAUNCH_FILE = 3, /* sealed memfd, read and closed */
-  INIT_COMMAND = 4,     /* sealed memfd: argc, envc, the umask, then the words, each ended by NUL; argc 0 = it is handed over later */
+  INIT_COMMAND = 4,     /* sealed memfd: argc, envc, the umask, then the words, each ended by NUL; argc 0 = it is handed over later.
+                            Another command in a living sandbox may name its directory behind them */
   INIT_CONTROL = 5,     /* SOCK_SEQPACKET: reports out, requests in; its end of file means that launch is gone */
   INIT_STDIN = 6,
   INIT_STDOUT = 7,
@@ -68,7 +69,7 @@ struct handover {
 };
 
 /* A request to init: send `signal` to the command, or to everything inside, which is to end by it. Or, where `enter` is set, run another
- * command, with the descriptors that follow. What asked for that command (tools/exec-in.c) holds the other end of the last one: from
+ * command, with the descriptors that follow. What asked for that command (client/exec-in.c) holds the other end of the last one: from
  * there come requests with a signal for it, and its reports go there. The end of that socket ends the command. */
 struct request {
   int32_t signal;

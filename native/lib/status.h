@@ -48,6 +48,9 @@ struct outcome {
   char detail[1024]; /* what the engine printed */
 };
 
+/* Before a run has begun. */
+#define OUTCOME_UNKNOWN {.wait_status = -1, .oom_kills = -1, .pids_refused = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1}
+
 struct ending {
   enum reason reason;
   const char *code; /* of the error; empty where the command ran and its end is known */

@@ -1,7 +1,7 @@
 /*
  * Other commands for a sandbox that serves. Launch has no part in their lives: it checks who asks, puts the environment of the run into the
  * command, and hands everything on to init. What runs there, and its end, is between init's attendant (sandbox/exec-in.h) and the
- * program that asked (tools/exec-in.c).
+ * program that asked (client/exec-in.c).
  */
 #include "runner/run.h"
 
@@ -103,27 +103,50 @@ static const char *words_after(const char *at, const char *end, uint64_t count) 
   return count == 0 ? at : NULL;
 }
 
-#define TERM "TERM="
+/* `word` is NAME=VALUE: do the words up to `end` have that name, too? */
+static int is_named(const char *at, const char *end, const char *word) {
+  size_t name = strcspn(word, "=") + 1;
+  for (; at < end; at += strlen(at) + 1)
+    if (strncmp(at, word, name) == 0) return 1;
+  return 0;
+}
 
-static int is_term(const char *word) { return strncmp(word, TERM, strlen(TERM)) == 0; }
+static int are_variables(const char *at, const char *end) {
+  for (; at < end; at += strlen(at) + 1)
+    if (*at == '=' || !strchr(at, '=')) return 0;
+  return 1;
+}
 
-/* The words of the asked command with the variables of the run; of its own only TERM. Returns a sealed memfd, or -1. */
+/* The parts of a block that was asked for. */
+struct asked_words {
+  const char *variables, *directory, *end; /* no directory: `directory` is `end` */
+};
+
+static int take_asked(const struct block *asked, struct asked_words *words) {
+  words->end = asked->end;
+  words->variables = words_after(asked->words, asked->end, asked->arguments);
+  words->directory = words->variables ? words_after(words->variables, asked->end, asked->variables) : NULL;
+  if (!words->directory || asked->arguments == 0 || !are_variables(words->variables, words->directory)) return -1;
+  return words->directory == asked->end || words->directory + strlen(words->directory) + 1 == asked->end ? 0 : -1;
+}
+
+/* The words of the asked command, with the variables of the run where it has none of that name. Returns a sealed memfd, or -1. */
 static int merge(const struct run *run, const struct block *asked) {
   struct block own;
-  if (take_apart(run->command.block, run->command.size, &own) < 0) return -1;
-  const char *variables = words_after(own.words, own.end, own.arguments), *theirs = words_after(asked->words, asked->end, asked->arguments);
-  if (!variables || !theirs || asked->arguments == 0 || asked->variables > 1) return -1;
-  const char *term = asked->variables == 1 && theirs < asked->end && is_term(theirs) ? theirs : NULL;
+  struct asked_words words;
+  if (take_apart(run->command.block, run->command.size, &own) < 0 || take_asked(asked, &words) < 0) return -1;
+  const char *variables = words_after(own.words, own.end, own.arguments);
+  if (!variables) return -1;
   char *bytes = NULL;
-  size_t size = 0, count = 0;
+  size_t size = 0, kept = 0;
   FILE *out = open_memstream(&bytes, &size);
   if (!out) return -1;
-  for (const char *at = variables; at < own.end; at += strlen(at) + 1) count += !(term && is_term(at));
-  fprintf(out, "%llu%c%zu%c%llu%c", (unsigned long long)asked->arguments, 0, count + (term != NULL), 0, (unsigned long long)own.umask, 0);
-  fwrite(asked->words, 1, (size_t)(theirs - asked->words), out);
+  for (const char *at = variables; at < own.end; at += strlen(at) + 1) kept += !is_named(words.variables, words.directory, at);
+  fprintf(out, "%llu%c%llu%c%llu%c", (unsigned long long)asked->arguments, 0, (unsigned long long)(kept + asked->variables), 0, (unsigned long long)own.umask, 0);
+  fwrite(asked->words, 1, (size_t)(words.variables - asked->words), out);
   for (const char *at = variables; at < own.end; at += strlen(at) + 1)
-    if (!(term && is_term(at))) fwrite(at, 1, strlen(at) + 1, out);
-  if (term) fwrite(term, 1, strlen(term) + 1, out);
+    if (!is_named(words.variables, words.directory, at)) fwrite(at, 1, strlen(at) + 1, out);
+  fwrite(words.variables, 1, (size_t)(words.end - words.variables), out);
   int fd = fclose(out) == 0 ? memory_sealed(bytes, size, "command") : -1;
   free(bytes);
   return fd;

@@ -90,8 +90,8 @@ void run_begin(struct run *run) {
   run->observer = (struct observer)OBSERVER_NONE;
   run->stdio.files = (struct stream_files)STREAM_FILES_NONE;
   for (int i = 0; i < 3; i++) run->stdio.own[i] = i;
-  run->outcome = (struct outcome){
-      .wait_status = -1, .begun_ns = now_ns(), .oom_kills = -1, .pids_refused = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1};
+  run->outcome = (struct outcome)OUTCOME_UNKNOWN;
+  run->outcome.begun_ns = now_ns();
   snprintf(run->id, sizeof run->id, "%lx%d", (unsigned long)now_ns() & 0xffffffffff, getpid());
 }
 

@@ -156,12 +156,21 @@ static int wait_for_end(int session, int signals, pid_t child) {
   return wait_status;
 }
 
+/* Of all that was reaped. */
+static void note_usage(struct report *report) {
+  struct rusage usage;
+  getrusage(RUSAGE_CHILDREN, &usage);
+  report->cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  report->peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+}
+
 _Noreturn void exec_in_wait(int session, const struct attended *attended) {
   int signals = open_signals();
   struct report report = {.kind = REPORT_STARTED, .at_ns = now_ns()}, note;
   if (report_send(session, &report, &attended->master, attended->master >= 0) < 0) kill(attended->pid, SIGKILL);
   if (attended->master >= 0) close(attended->master);
   report = (struct report){.kind = REPORT_ENDED, .wait_status = wait_for_end(session, signals, attended->pid)};
+  note_usage(&report);
   if (read(attended->notes, &note, sizeof note) == sizeof note) report = note; /* it was never executed */
   report.at_ns = now_ns();
   (void)report_send(session, &report, NULL, 0);

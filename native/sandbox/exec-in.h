@@ -3,7 +3,7 @@
  *
  * Theory of operation. init forks it, so it has init's walls and, like init, cannot be traced or looked into by what runs in here. It
  * forks the command, and is the subreaper of all that the command starts: what is to end with the command it finds among its own
- * children. It answers to one socket, whose other end is with the program that asked (tools/exec-in.c): signals come from there, the
+ * children. It answers to one socket, whose other end is with the program that asked (client/exec-in.c): signals come from there, the
  * end goes there, and when that end is closed everything below it is killed. With init it ends as everything here does.
  */
 #pragma once

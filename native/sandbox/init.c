@@ -49,6 +49,7 @@ struct command {
   char **argv;
   char **env;
   mode_t umask; /* the caller's */
+  const char *directory; /* of another command in a living sandbox; NULL = that of the run */
 };
 
 /* ---- what launch wants run ---- */
@@ -76,6 +77,7 @@ static struct command parse_command(char *at, size_t size) {
   struct command command = {.umask = (mode_t)mask};
   command.argv = take_words(&at, end, arguments);
   command.env = take_words(&at, end, variables);
+  if (at < end) command.directory = take_word(&at, end);
   return command;
 }
 
@@ -328,6 +330,7 @@ static _Noreturn void run(const struct launchfile *file, const struct command *c
   take_streams(child->slave, child->pipe);
   if (launchfile_find(file, V_WORKDIR, &workdir) && chdir(workdir.word[0]) < 0)
     report_and_exit(child->pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
+  if (command->directory && chdir(command->directory) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: chdir", command->directory);
   umask(command->umask);
   if (!launchfile_has_namespaces(file) && syscall(SYS_landlock_restrict_self, INIT_NETWORK, 0) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: landlock", "");
   let_observe(file, child->pipe);

@@ -271,9 +271,10 @@ static int refuse(int report_fd, struct outcome *outcome) {
 }
 
 int container_init_main(int argc, char **argv) {
-  struct outcome outcome = {.begun_ns = now(), .wait_status = -1, .throttled_us = -1, .read_bytes = -1, .write_bytes = -1};
+  struct outcome outcome = OUTCOME_UNKNOWN;
   struct words words;
   sigset_t signals;
+  outcome.begun_ns = now();
   if (argc < 2 || !parse_words(argv, &words)) return usage();
   if (words.is_held) return !are_held(&words, &outcome);
   int is_meant = !words.mounts || are_held(&words, &outcome); /* before our own /proc is closed to us */

@@ -1,8 +1,8 @@
 /*
- * llm-do: every program of ours that runs on the host outside of a sandbox, in one file.
+ * llm-do: everything that runs on the host outside of a sandbox, in one program.
  *
  *   llm-do WORD...           the client (client/main.c)
- *   llm-do __NAME WORD...    the part of that name, for programs of ours only: __launch, __runs, ...
+ *   llm-do __NAME WORD...    the part of that name, started by Node or another part: __launch, __runs, ...
  *
  * Under its other name, llm-do-exec, every word is a word of a command line.
  */
@@ -37,7 +37,12 @@ static int run_part(const struct part *part, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  int is_exec = argc > 0 && is_named(argv[0], "llm-do-exec");
-  const struct part *part = argc > 1 && !is_exec && strncmp(argv[1], "__", 2) == 0 ? find_part(argv[1] + 2) : NULL;
-  return part ? run_part(part, argc - 1, argv + 1) : client_main(argc, argv);
+  int is_exec = argc > 0 && is_named(argv[0], "llm-do-exec"), has_verb = argc > 1 && !is_exec;
+  const struct part *part = has_verb && strncmp(argv[1], "__", 2) == 0 ? find_part(argv[1] + 2) : NULL;
+  if (part) return run_part(part, argc - 1, argv + 1);
+  if (is_exec || (has_verb && strcmp(argv[1], "exec") == 0)) {
+    int status = exec_in_by_name(argv + 2 - is_exec);
+    if (status >= 0) return status;
+  }
+  return client_main(argc, argv);
 }

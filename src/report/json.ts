@@ -6,6 +6,12 @@ import type { Reason, Result } from './result.ts'
 export const JSON_FORMS = ['native', 'shell', 'task'] as const
 export type JsonForm = (typeof JSON_FORMS)[number]
 
+/** The form that an option names; a switch that the environment turns on (`true`) means the default one. */
+export function jsonForm(value: string | boolean | readonly string[] | undefined): JsonForm | undefined {
+  if (value === undefined || value === false) return undefined
+  return JSON_FORMS.find((form) => form === value) ?? 'native'
+}
+
 /** `--json=shell`: what a shell tool of an agent returns. */
 export interface ShellForm {
   readonly stdout: string

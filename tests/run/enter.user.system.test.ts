@@ -85,10 +85,10 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
     const name = await start('--', 'sleep', '300')
     expect(await inside(name, 'echo out; echo err >&2; exit 7')).toEqual({ status: 7, out: 'out\n', err: 'err\n' })
     expect((await inside(name, 'kill -SEGV $$')).status).toBe(139)
-    expect(await llmDo(['exec', '--in', name, '--', 'no-such-program'])).toEqual({
+    expect(await llmDo(['exec', '--in', name, '--', 'no-such-program'])).toMatchObject({
       status: 127,
       out: '',
-      err: 'llm-do: no-such-program: not found in the sandbox\n',
+      err: expect.stringContaining('llm-do: error COMMAND_NOT_FOUND: no-such-program: not found in the sandbox\n'),
     })
     expect((await llmDo(['exec', '--in', name, '--', '/usr'])).status).toBe(126)
     const terminal = await llmDo(['exec', '--in', name, '--tty', '--', 'sh', '-c', 'tty; exit 4'])
@@ -99,6 +99,72 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
       )
     expect((await llmDo(['exec', '--in', 'no-such-sandbox', '--', 'true'])).err).toContain('SANDBOX_NOT_FOUND')
     expect((await llmDo(['ps', '--json'])).out).toContain(name)
+  })
+
+  test('takes variables, a directory and a time of its own, by its name and by the ID of its run', async () => {
+    const { llmDo, start, listed } = await backgroundOf(as)
+    const name = await start('--env', 'OWN=run', '--env', 'GIVEN=run', '--', 'sleep', '300')
+    const id = (await listed(name))?.id ?? ''
+    const script = 'echo $OWN $GIVEN $CALLER $PWD $(pwd); setsid sleep 300 & exec sleep 300'
+    const options = [
+      '--env',
+      'GIVEN=no',
+      '--env=GIVEN=here',
+      '--env',
+      'CALLER',
+      '--workdir',
+      '/tmp',
+      '--timeout',
+      '500ms',
+    ]
+    // By the client, and by Node, which finds the name.
+    for (const word of [name, id.slice(0, 12)]) {
+      const call = ['exec', '--in', word, ...options, '--', 'sh', '-c', script]
+      expect(await llmDo(call, '', { CALLER: 'caller' })).toEqual({
+        status: 124,
+        out: 'run here caller /tmp /tmp\n',
+        err: 'llm-do: stopped after 500ms (--timeout)\nllm-do: hint: raise --timeout\n',
+      })
+    }
+    // Nothing of them is left, and the sandbox lives on.
+    expect((await llmDo(['exec', '--in', name, '--', 'sh', '-c', 'cat /proc/[0-9]*/comm'])).out).not.toMatch(
+      /sleep[\s\S]*sleep/,
+    )
+    expect(await llmDo(['exec', '--in', name, '--workdir', '/none', '--', 'true'])).toMatchObject({
+      status: 125,
+      err: expect.stringContaining('error SETUP_FAILED: true: /none: No such file or directory'),
+    })
+    expect((await llmDo(['exec', '--in', name, '--workdir', 'none', '--', 'true'])).err).toContain(
+      '--workdir: expected an absolute',
+    )
+  })
+
+  test('has a result in JSON, in each form', async () => {
+    const { llmDo, start } = await backgroundOf(as)
+    const name = await start('--', 'sleep', '300')
+    const json = async (option: string, script: string) => {
+      const { status, out } = await llmDo(
+        ['exec', '--in', name, option, '--timeout', '10s', '--', 'sh', '-c', script],
+        '',
+      )
+      return { status, result: JSON.parse(out) as Record<string, unknown> }
+    }
+    expect(await json('--json', 'echo out; echo err >&2; exit 7')).toMatchObject({
+      status: 7,
+      result: { ok: false, reason: 'exit', exitCode: 7, stdout: 'out\n', stderr: 'err\n', sandbox: name, usage: {} },
+    })
+    expect(await json('--json=shell', 'printf "\\377"')).toEqual({
+      status: 0,
+      result: { stdout: '/w==', stderr: '', exit_code: 0, truncated: false, encoding: 'base64' },
+    })
+    // The middle is dropped, and no character with it.
+    const long = await json('--json', 'printf éa; head -c 2097152 /dev/zero | tr "\\0" x; printf aé')
+    const { stdout, truncated } = long.result as { stdout: string; truncated: { stdout: number } }
+    expect([stdout.slice(0, 3), stdout.slice(-3)]).toEqual(['éax', 'xaé'])
+    expect(Buffer.byteLength(stdout) + truncated.stdout).toBe(2_097_152 + 6)
+    expect((await llmDo(['exec', '--in', name, '--json', '--tty', '--', 'true'], '')).out).toContain(
+      '--json with --tty',
+    )
   })
 
   test('leaves nothing of a fork bomb, and the sandbox lives on', async () => {

@@ -18,7 +18,7 @@ import type { AuditEntry } from '../../report/audit.ts'
 import type { AuditLog } from '../../report/audit-file.ts'
 import { refusal } from '../../report/classify.ts'
 import { isolationLine } from '../../report/isolation.ts'
-import { JSON_FORMS, type JsonForm, printJson } from '../../report/json.ts'
+import { type JsonForm, jsonForm, printJson } from '../../report/json.ts'
 import type { Result } from '../../report/result.ts'
 import { errorLines, resultLines, warningLines } from '../../report/text.ts'
 import { NOT_NARROWED } from '../../run/narrowing-sources.ts'
@@ -48,12 +48,6 @@ function word(given: GivenOptions, name: string): string | undefined {
 }
 
 const listOf = (value: GivenOptions[string]): readonly string[] => (typeof value === 'object' ? value : [])
-
-/** A switch that the environment turns on (`true`) means the default form. */
-function jsonForm(value: GivenOptions[string]): JsonForm | undefined {
-  if (value === undefined || value === false) return undefined
-  return JSON_FORMS.find((form) => form === value) ?? 'native'
-}
 
 /** The bytes of the command, where its words are not UTF-8. */
 function commandBytes({ bytes }: Words, { commandAt, shell }: CommandLine): readonly Uint8Array[] | undefined {
