@@ -17,23 +17,37 @@ const ROOT = '/run/llm-do'
 const MOST_NAMES = 9
 
 /**
- * The directory that holds the secret: no zone may show it. Not below /tmp or a home, which zones show.
+ * The directory that holds the secret. Not below /tmp or a home, which zones show.
  * @returns undefined where this user has no runtime directory
  */
-export function secretDirectory(env: Variables, uid: number): string | undefined {
-  if (uid === 0) return ROOT
-  return runtimeDirectories(env, uid).find((directory) => isUsable(directory, uid))
+export const secretDirectory = (env: Variables, uid: number): string | undefined => secretDirectories(env, uid)[0]
+
+/** All directories that hold a secret of this user, whichever variables a run has: no zone may show them. */
+export function secretDirectories(env: Variables, uid: number): readonly string[] {
+  if (uid === 0) return [ROOT]
+  return runtimeDirectories(env, uid).filter((directory) => isUsable(directory, uid))
 }
 
 /** Holds the records of live runs and what a user allowed for a session. */
 export function ownDirectory(env: Variables, uid: number): string {
   const first = secretDirectory(env, uid)
   if (first !== undefined) return first
-  const shared = `/tmp/llm-do-${uid}`
+  const candidates = withoutRuntimeDirectory(env, uid)
+  return candidates.find((candidate) => isUsable(candidate, uid)) ?? sharedName(uid)
+}
+
+/** Every directory that `ownDirectory` can be, also where a later run has other variables. */
+export function ownDirectories(env: Variables, uid: number): readonly string[] {
+  return uid === 0 ? [ROOT] : [...secretDirectories(env, uid), ...withoutRuntimeDirectory(env, uid)]
+}
+
+const sharedName = (uid: number): string => `/tmp/llm-do-${uid}`
+
+function withoutRuntimeDirectory(env: Variables, uid: number): readonly string[] {
+  const shared = sharedName(uid)
   const cache = cacheDirectory(env)
   const numbered = Array.from({ length: MOST_NAMES }, (_, index) => `${shared}-${index + 1}`)
-  const candidates = [shared, ...(cache === undefined ? [] : [posix.join(cache, 'run')]), ...numbered]
-  return candidates.find((candidate) => isUsable(candidate, uid)) ?? shared
+  return [shared, ...(cache === undefined ? [] : [posix.join(cache, 'run')]), ...numbered]
 }
 
 /** What is kept over boots, by the XDG base directory rules; undefined where a user has neither variable nor home. */

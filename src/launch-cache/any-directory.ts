@@ -151,14 +151,13 @@ function conditionsOf(around: Surroundings, places: Places): readonly LaunchReco
 /** Trees that no directory may lie in: they decide the next run, every run uses them, or they are never shown. */
 function closedTrees({ policy, request, paths }: Surroundings): readonly string[] {
   const entries = searchPath(request.path)
-  const { secretDirectory } = request
   return [
     ...new Set([
       ...SHARED_TREES,
       ...entries,
       ...entries.flatMap((entry) => paths[entry]?.real ?? []),
       ...endsOf(policy.protectFiles, paths),
-      ...(secretDirectory === undefined ? [] : [secretDirectory, paths[secretDirectory]?.real ?? secretDirectory]),
+      ...request.secretDirectories.flatMap((directory) => [directory, paths[directory]?.real ?? directory]),
     ]),
   ]
 }

@@ -436,11 +436,12 @@ function sourceProblem({ wanted, fact, inputs }: SourceCheck): string | undefine
 const PART_OF_OWN_STATE = 'it is, or is part of, what decides the policy of the next run'
 
 /** The secret makes what lies on disk believable: no command may see it. */
-function secretIn({ real }: PathFact, { request: { secretDirectory }, paths }: MountInputs): string | undefined {
-  if (secretDirectory === undefined) return undefined
-  const directory = pathFact(paths, secretDirectory).real
-  if (isWithin(real, directory)) return "it is, or is part of, the runner's own directory"
-  return isWithin(directory, real) ? `it holds the runner's own directory ${shown(directory)}` : undefined
+function secretIn({ real }: PathFact, { request: { secretDirectories }, paths }: MountInputs): string | undefined {
+  const directories = secretDirectories.map((directory) => pathFact(paths, directory).real)
+  if (directories.some((directory) => isWithin(real, directory)))
+    return "it is, or is part of, the runner's own directory"
+  const held = directories.find((directory) => isWithin(directory, real))
+  return held === undefined ? undefined : `it holds the runner's own directory ${shown(held)}`
 }
 
 /** How a zone says that it may be missing, in the words of the layer that has it. */

@@ -18,7 +18,7 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
     ...trustQuestions(policy.network),
     request.cwd,
     ...(request.home === '' ? [] : [request.home]),
-    ...(request.secretDirectory === undefined ? [] : [request.secretDirectory]),
+    ...request.secretDirectories,
     ...searchPath(request.path),
     ...commandCandidates(request),
     ...wanted.flatMap((one) => sourceQuestions(one)),

@@ -36,6 +36,6 @@ export interface Request {
   readonly privatePlaces?: PrivatePlaces
   /** The directory that git has to see from here, where that is another one. */
   readonly repository?: string
-  /** Where the secret that seals the launch cache is; no zone may hold it. */
-  readonly secretDirectory?: string
+  /** Where a secret that seals the launch cache is, or can be; no zone may hold one. */
+  readonly secretDirectories: readonly string[]
 }

@@ -5,12 +5,11 @@
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
-import { ownDirectory } from '../backends/runs-directory.ts'
 import { layerDirectories } from '../cow/state-directory.ts'
 import { SandboxError } from '../error.ts'
 import { ACCOUNTS, homesOfAccounts, lastingHome, NAME_SERVICES } from '../host/accounts.ts'
 import { cacheDirectory } from '../host/boot-cache.ts'
-import { homesDirectory, secretDirectory } from '../host/own-directory.ts'
+import { homesDirectory, ownDirectories, ownDirectory, secretDirectories } from '../host/own-directory.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { packagePlaces, packageRoot } from '../os/native-programs.ts'
 import type { Request } from '../plan/request.ts'
@@ -30,7 +29,6 @@ export interface Caller {
 /** Everything about the caller that planning may depend on; values of the environment only where they are no secret. */
 export function describeCaller({ command, cwd, env, captured }: Caller): Request {
   const { LANG, TERM, TZ, SSH_AUTH_SOCK } = env
-  const secret = secretDirectory(env, process.getuid?.() ?? -1)
   const locale = Object.entries({ LANG, TERM, TZ }).filter(([, value]) => value !== undefined && value !== '')
   return {
     command,
@@ -41,7 +39,7 @@ export function describeCaller({ command, cwd, env, captured }: Caller): Request
     locale: Object.fromEntries(locale) as Record<string, string>,
     ...(SSH_AUTH_SOCK ? { sshAgentSocket: SSH_AUTH_SOCK } : {}),
     captured,
-    ...(secret === undefined ? {} : { secretDirectory: secret }),
+    secretDirectories: secretDirectories(env, process.getuid?.() ?? -1),
   }
 }
 
@@ -117,16 +115,21 @@ export function profileDirectories(env: Environment, home: string): ProfileDirec
 
 /**
  * What decides about the next run in addition to the files of its policy, by the names that lead there: a command that can write
- * there could widen what it is given then. So could one that changes what another run left to be applied.
+ * there could widen what it is given then. So could one that changes what another run left to be applied. An editor, cron or sudo may start
+ * the next run without the variables of this one, so the standard places count as well.
  */
 export function decidingPaths(env: Environment, { cwd }: Pick<Request, 'cwd'>): readonly string[] {
-  const own = ownDirectory(env, process.getuid?.() ?? -1)
+  const kept = [env, ...[env['HOME'], accountHome()].map((HOME) => ({ HOME }))].flatMap(keptPlaces)
+  const paths = [...kept, ...packagePlaces(), process.execPath, ...namesOfNode(env, cwd)]
+  return [...new Set(paths)].filter((path) => isAbsolute(path))
+}
+
+function keptPlaces(env: Environment): readonly string[] {
+  const uid = process.getuid?.() ?? -1
   // As the variables say it, links included; the canonical home is not where the next run begins to look.
   const config = profileDirectoryOf(env, env['HOME'] || accountHome())
-  const layers = layerDirectories(env, process.getuid?.() ?? -1)
-  const kept = [config, cacheDirectory(env) ?? '', own, ...layers, homesDirectory(env, process.getuid?.() ?? -1) ?? '']
-  const paths = [...kept, ...packagePlaces(), process.execPath, ...namesOfNode(env, cwd)]
-  return paths.filter((path) => isAbsolute(path))
+  const places = [...ownDirectories(env, uid), ...layerDirectories(env, uid)]
+  return [config, cacheDirectory(env) ?? '', ...places, homesDirectory(env, uid) ?? '']
 }
 
 /** What our own command consists of: its packages, and node where that is an installation of its own. */

@@ -42,6 +42,8 @@ interface Decided {
   readonly prepare: (world: World) => void
   /** Words of both runs. */
   readonly words: (world: World) => readonly string[]
+  /** Of the first run alone. */
+  readonly variables?: (world: World) => Readonly<Record<string, string>>
   readonly plant: (world: World) => string
   /** The first run is this program instead of a script. */
   readonly program?: readonly string[]
@@ -55,6 +57,7 @@ const decided = ({
   sentence,
   prepare,
   words,
+  variables = () => ({}),
   plant,
   program,
   harmed,
@@ -71,7 +74,8 @@ const decided = ({
   attempt: async (stage: Stage) => {
     const { world, options } = stage
     const cwd = world.zone
-    await stage.command([...options, ...words(world), ...(program ?? shell(plant(world)))], { cwd })
+    const env = variables(world)
+    await stage.command([...options, ...words(world), ...(program ?? shell(plant(world)))], { cwd, env })
     if (second !== '') await stage.cli([...options, ...words(world), ...shell(second)], { cwd })
   },
   harmed: harmed ?? escaped,
@@ -147,6 +151,19 @@ export const STATE_ATTACKS: readonly Attack[] = [
     sentence: 'The directory of the profiles, which is not there yet, is made in a zone of the home.',
     prepare: (world) => directory(world, join(world.home, '.config')),
     words: home,
+    plant: (world) =>
+      `cd ${world.home}; mkdir -p .config/llm-do/profiles; echo '${evilProfile(world)}' >.config/llm-do/profiles/default.yaml`,
+  }),
+  decided({
+    id: 'state.config-other-variables',
+    of: 'state of another environment',
+    sentence: 'A run whose variables name another directory of profiles makes the standard one in a zone of the home.',
+    prepare: (world) => {
+      directory(world, join(world.home, '.config'))
+      directory(world, join(world.base, 'elsewhere'))
+    },
+    words: home,
+    variables: ({ base }) => ({ XDG_CONFIG_HOME: join(base, 'elsewhere') }),
     plant: (world) =>
       `cd ${world.home}; mkdir -p .config/llm-do/profiles; echo '${evilProfile(world)}' >.config/llm-do/profiles/default.yaml`,
   }),

@@ -189,7 +189,7 @@ describe('The workspace', () => {
   })
 
   test('that no zone can show says how to run without it', () => {
-    const world = { tree: TREE, request: { cwd: CWD, secretDirectory: `${CWD}/out` } }
+    const world = { tree: TREE, request: { cwd: CWD, secretDirectories: [`${CWD}/out`] } }
     const zones = [ro('/srv/data')]
     expect(refusal({ ...world, policy: { zones } }).message).toContain('to run without it: --no-workspace')
     expect(planIn({ ...world, policy: { zones, workspace: 'none' } }).zones).toHaveLength(1)
@@ -300,7 +300,7 @@ describe("The runner's own directory, which holds its secret,", () => {
   const tree = { [`${secretDirectory}/key`]: 'file', '/run/user/1000/bus': 'socket', '/srv/l': '-> /run/user' }
   const showing = (mode: 'ro' | 'rw', hostPath: string): World => ({
     ...inTree(tree, zone({ mode, hostPath, target: '/z', sockets: true })),
-    request: { secretDirectory },
+    request: { secretDirectories: ['/srv/runtime/llm-do', secretDirectory] },
   })
 
   test.each([

@@ -142,7 +142,8 @@ export const tmpfs = (target: string, size = 4096): Zone => zone({ mode: 'tmpfs'
 
 export const PLAIN_REQUEST: Request = {
   ...{ command: ['true'], cwd: '/home/ann/project', home: '/home/ann', homes: ['/home/ann'] },
-  ...{ path: ['/usr/local/bin', '/usr/bin', '/bin'], environmentNames: [], locale: {}, captured: false },
+  ...{ path: ['/usr/local/bin', '/usr/bin', '/bin'], environmentNames: [], locale: {} },
+  ...{ captured: false, secretDirectories: [] },
 }
 
 /** A machine where everything works. */

@@ -48,6 +48,16 @@ test('The places that decide the next run hold no relative path, and no node of 
   expect(paths).toContain(process.execPath)
 })
 
+test('The places that decide the next run are also those of a run without the variables of this one', () => {
+  const uid = process.getuid?.() ?? -1
+  const variables = ['XDG_CONFIG_HOME', 'XDG_CACHE_HOME', 'XDG_STATE_HOME'].map((name) => [name, '/elsewhere'])
+  const paths = decidingPaths({ HOME: site.root, ...Object.fromEntries(variables) }, { cwd: site.root })
+  const own = uid === 0 ? ['/run/llm-do'] : [`/tmp/llm-do-${uid}`, `/tmp/llm-do-${uid}-9`]
+  const state = uid === 0 ? [] : [`${site.root}/.local/state/llm-do/cow`, `${site.root}/.local/state/llm-do/homes`]
+  const standard = ['.config/llm-do/profiles', '.cache/llm-do'].map((name) => join(site.root, name))
+  expect(paths).toEqual(expect.arrayContaining([...standard, ...own, ...state, '/elsewhere/llm-do/profiles']))
+})
+
 test('The directory of records that cannot be made is left to launch, which says why', () => {
   expect(() => makeOwnDirectory({ XDG_RUNTIME_DIR: '/dev/null/runtime' })).not.toThrow()
 })
