@@ -145,22 +145,27 @@ static int read_from(int directory, unsigned char secret[SECRET_BYTES]) {
   return got == SECRET_BYTES ? 0 : -1;
 }
 
+#define OWN_DIRECTORY "llm-do"
+
 /* In `base`/llm-do. The base itself must be writable by this user alone, too: any other writer could rename. */
 static int read_below(const char *base, mode_t forbidden, unsigned char secret[SECRET_BYTES]) {
   int parent = open_ours(AT_FDCWD, base, O_PATH | O_DIRECTORY, S_IFDIR, forbidden);
   if (parent < 0) return -1;
-  int directory = open_ours(parent, "llm-do", O_PATH | O_DIRECTORY | O_NOFOLLOW, S_IFDIR, 077);
+  int directory = open_ours(parent, OWN_DIRECTORY, O_PATH | O_DIRECTORY | O_NOFOLLOW, S_IFDIR, 077);
   int done = directory < 0 ? -1 : read_from(directory, secret);
   if (directory >= 0) close(directory);
   close(parent);
   return done;
 }
 
+/* Below /tmp or in a home a command may have made the directory, and the key in it. */
 int secret_read_in(const char *place, unsigned char secret[SECRET_BYTES]) {
-  int directory = open_ours(AT_FDCWD, place, O_PATH | O_DIRECTORY | O_NOFOLLOW, S_IFDIR, 077);
-  int done = directory < 0 ? -1 : read_from(directory, secret);
-  if (directory >= 0) close(directory);
-  return done;
+  char base[PATH_MAX];
+  const char *slash = strrchr(place, '/');
+  if (!slash || strcmp(slash, "/" OWN_DIRECTORY) != 0 || (size_t)(slash - place) >= sizeof base) return -1;
+  memcpy(base, place, (size_t)(slash - place));
+  base[slash - place] = 0;
+  return read_below(base, 022, secret);
 }
 
 int secret_read(unsigned char secret[SECRET_BYTES]) {

@@ -24,7 +24,7 @@ void mac_of(const unsigned char key[SECRET_BYTES], const void *bytes, size_t siz
 /* Reads this user's secret. 0, or -1 when there is none that is safely ours. */
 int secret_read(unsigned char secret[SECRET_BYTES]);
 
-/* The same from the directory that holds it: the parent of the runs directory. */
+/* The same from the directory that holds it: the parent of the runs directory, where that is in a runtime directory. */
 int secret_read_in(const char *directory, unsigned char secret[SECRET_BYTES]);
 
 /*

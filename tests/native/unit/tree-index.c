@@ -165,7 +165,7 @@ UNIT("a directory that changed just before it was listed is listed again, whatev
 static void expect_kept(size_t listed_least, size_t listed_most) {
   char runs[128];
   struct walk walk;
-  snprintf(runs, sizeof runs, "%s.own/runs", base);
+  snprintf(runs, sizeof runs, "%s.own/llm-do/runs", base);
   tree_free(&tree);
   tree_read(&tree, zone, runs);
   walk_with(&tree, &walk);
@@ -185,7 +185,10 @@ UNIT("an index is kept for the next run, and one that is damaged, open to others
   char own[96], runs[128], trees[128], file[256] = "", command[512];
   make_zone();
   index_zone();
-  snprintf(own, sizeof own, "%s.own", base), snprintf(runs, sizeof runs, "%s/runs", own), snprintf(trees, sizeof trees, "%s/trees", own);
+  snprintf(own, sizeof own, "%s.own", base);
+  EXPECT(mkdir(own, 0700) == 0);
+  strcat(own, "/llm-do");
+  snprintf(runs, sizeof runs, "%s/runs", own), snprintf(trees, sizeof trees, "%s/trees", own);
   EXPECT(mkdir(own, 0700) == 0);
   tree_keep(&tree, zone, runs);
   EXPECT(access(trees, F_OK) < 0); /* without the secret of the seals a command may be able to write there */
@@ -213,6 +216,7 @@ UNIT("an index is kept for the next run, and one that is damaged, open to others
   expect_kept(100, 200);
   EXPECT(chmod(trees, 0700) == 0 && truncate(file, whole.st_size - 1) == 0);
   expect_kept(100, 200);
+  *strrchr(own, '/') = 0;
   EXPECT(nftw(own, drop, 16, FTW_DEPTH | FTW_PHYS) == 0);
   remove_zone();
 }
