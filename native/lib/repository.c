@@ -34,6 +34,13 @@ int repository_is(unsigned parts) {
   return has(parts, REPOSITORY_HEAD | REPOSITORY_OBJECTS | REPOSITORY_REFS) || has(parts, REPOSITORY_HEAD | REPOSITORY_COMMONDIR);
 }
 
+int repository_is_in(int directory) {
+  struct stat status;
+  if (fstatat(directory, "HEAD", &status, AT_SYMLINK_NOFOLLOW) < 0) return errno == ENOENT ? 0 : -1; /* each has one */
+  int parts = repository_parts_in(directory);
+  return parts < 0 ? -1 : repository_is((unsigned)parts);
+}
+
 int repository_becomes(unsigned before, unsigned after) {
   return !repository_is(before) && (has(after, REPOSITORY_OBJECTS | REPOSITORY_REFS) || repository_is(after));
 }

@@ -17,6 +17,9 @@ unsigned repository_part(const char *name);
 /* The parts that an open directory has (O_PATH will do), or -1 with errno where one of them cannot be looked up. */
 int repository_parts_in(int directory);
 
+/* Is that directory one? 1, 0, or -1 with errno. */
+int repository_is_in(int directory);
+
 /* Does git take a directory with these parts for a repository? `objects` and `refs` may be in the directory that `commondir` names. */
 int repository_is(unsigned parts);
 /*

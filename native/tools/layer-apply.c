@@ -2,6 +2,7 @@
 
 #include "lib/arena.h"
 #include "lib/report-failure.h"
+#include "lib/repository.h"
 #include "lib/syscalls.h"
 #include "lib/layer-copy.h"
 #include "tools/layer-journal.h"
@@ -28,12 +29,20 @@ static const char *next_word(const char **at, const char *end) {
   return word;
 }
 
-static int read_chosen(const char **at, const char *end, struct chosen *chosen) {
-  uint64_t zone;
-  const char *number = next_word(at, end), *force = number ? next_word(at, end) : NULL, *path = force ? next_word(at, end) : NULL;
-  if (!path || parse_number(number, SIZE_MAX, &zone) < 0) return errno = EINVAL, -1;
-  *chosen = (struct chosen){(size_t)zone, path, force[0] == 'y'};
+static int add_chosen(struct chosen **list, size_t *count, const struct chosen *chosen) {
+  struct chosen *more = grow(*list, *count, sizeof *more);
+  if (!more) return -1;
+  *list = more;
+  more[(*count)++] = *chosen;
   return 0;
+}
+
+static int read_chosen(const char **at, const char *end, struct choice *choice) {
+  uint64_t zone;
+  const char *number = next_word(at, end), *kind = number ? next_word(at, end) : NULL, *path = kind ? next_word(at, end) : NULL;
+  if (!path || parse_number(number, SIZE_MAX, &zone) < 0) return errno = EINVAL, -1;
+  struct chosen chosen = {(size_t)zone, path, kind[0] == 'y'};
+  return kind[0] == 'g' ? add_chosen(&choice->repository, &choice->repositories, &chosen) : add_chosen(&choice->item, &choice->count, &chosen);
 }
 
 int choice_read(int fd, struct choice *choice) {
@@ -41,14 +50,10 @@ int choice_read(int fd, struct choice *choice) {
   const char *bytes = read_all(fd, CHOICE_MAX, &size), *at = bytes;
   *choice = (struct choice){0};
   if (!bytes) return -1;
-  while (at < bytes + size) {
-    struct chosen *more = grow(choice->item, choice->count, sizeof *more);
-    if (!more) return -1;
-    choice->item = more;
-    if (read_chosen(&at, bytes + size, &choice->item[choice->count]) < 0) return -1;
-    choice->count++;
-  }
+  while (at < bytes + size)
+    if (read_chosen(&at, bytes + size, choice) < 0) return -1;
   if (choice->count) qsort(choice->item, choice->count, sizeof *choice->item, by_place);
+  if (choice->repositories) qsort(choice->repository, choice->repositories, sizeof *choice->repository, by_place);
   return 0;
 }
 
@@ -61,11 +66,21 @@ static const struct chosen *find_chosen(const struct choice *choice, const struc
   return choice->count ? bsearch(&wanted, choice->item, choice->count, sizeof wanted, by_place) : NULL;
 }
 
+/* `length` bytes of a path, 0 for the root of the zone. */
+static int knows_repository(const struct choice *choice, size_t zone, const char *path, size_t length) {
+  char *copy = length ? strndup(path, length) : strdup(".");
+  struct chosen wanted = {zone, copy, 0};
+  int knows = copy && choice->repositories && bsearch(&wanted, choice->repository, choice->repositories, sizeof wanted, by_place) != NULL;
+  free(copy);
+  return knows;
+}
+
 /* ---- what is being prepared ---- */
 
 /* A directory that was made under a number, and gets its mode when it is filled. */
 struct filled {
   size_t zone;
+  int is_known; /* to the caller, as a repository */
   char *name;
   struct stat status;
 };
@@ -118,12 +133,14 @@ static mode_t mode_of(struct apply *apply, const struct change *change) {
   return mode;
 }
 
-static int note_filled(struct apply *apply, size_t zone, const char *name, const struct stat *status) {
+static int note_filled(struct apply *apply, const struct change *change, const char *name, const struct stat *status) {
   struct filled *more = grow(apply->filled, apply->filled_count, sizeof *more);
   char *copy = more ? arena_copy(&apply->arena, name, strlen(name)) : NULL;
   if (more) apply->filled = more;
   if (!copy) return -1;
-  apply->filled[apply->filled_count++] = (struct filled){zone, copy, *status};
+  int is_zones = change->directory == change->host; /* nothing of it is the layer's */
+  int is_known = is_zones || knows_repository(apply->choice, change->zone, change->path, strlen(change->path));
+  apply->filled[apply->filled_count++] = (struct filled){change->zone, is_known, copy, *status};
   return 0;
 }
 
@@ -136,11 +153,18 @@ static int make_object(struct apply *apply, const struct change *change, const c
   struct object object = {.from = change->directory, .name = change->name, .status = change->now, .host = S_ISREG(change->origin.st_mode) ? change->host : -1};
   object.status.st_mode = (change->now.st_mode & S_IFMT) | mode_of(apply, change);
   int done = copy_object(&object, to, last, owner_of(apply, change));
-  if (done == 0 && S_ISDIR(change->now.st_mode)) done = note_filled(apply, change->zone, name, &object.status);
+  if (done == 0 && S_ISDIR(change->now.st_mode)) done = note_filled(apply, change, name, &object.status);
   int error = errno;
   close(to);
   errno = error;
   return done;
+}
+
+/* A renamed directory brings what the zone has in it now, which a command that lives may have made since the caller looked. */
+static int finish_directory(int fd, const struct filled *filled) {
+  int is_new = filled->is_known ? 0 : repository_is_in(fd);
+  if (is_new) return is_new > 0 ? (errno = ESTALE, -1) : -1;
+  return copy_attributes(fd, &filled->status);
 }
 
 /* Children came after their parents, so backwards no mode is in the way. */
@@ -148,7 +172,7 @@ static int finish_directories(struct apply *apply) {
   for (size_t i = apply->filled_count; i-- > 0;) {
     const struct filled *filled = &apply->filled[i];
     int fd = open_beneath(journal_stage(&apply->journal, filled->zone), filled->name, O_RDONLY | O_DIRECTORY);
-    int done = fd < 0 ? -1 : copy_attributes(fd, &filled->status), error = errno;
+    int done = fd < 0 ? -1 : finish_directory(fd, filled), error = errno;
     if (fd >= 0) close(fd);
     errno = error;
     if (done < 0) return -1;
@@ -179,8 +203,13 @@ static int read_made(struct apply *apply, struct step *step) {
   return 0;
 }
 
+static int is_in_known_repository(const struct apply *apply, const struct change *change) {
+  const char *slash = strrchr(change->path, '/');
+  return knows_repository(apply->choice, change->zone, change->path, slash ? (size_t)(slash - change->path) : 0);
+}
+
 static int add_step(struct apply *apply, const struct change *change, enum step_kind kind, size_t number) {
-  struct step step = {.kind = kind, .zone = change->zone, .number = number, .before = change->before, .was = change->before.st_ino,
+  struct step step = {.is_known = is_in_known_repository(apply, change), .kind = kind, .zone = change->zone, .number = number, .before = change->before, .was = change->before.st_ino,
                       .old_mode = change->before.st_mode & 07777};
   step.mode = (step.old_mode & ~0777u) | (kind == STEP_MODE ? mode_of(apply, change) : 0);
   if (kind == STEP_MODE && step.mode == step.old_mode) return apply->found--, 0; /* nothing of it crosses */

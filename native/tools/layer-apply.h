@@ -13,10 +13,12 @@ struct chosen {
 struct choice {
   struct chosen *item;
   size_t count;
+  struct chosen *repository; /* directories that the caller knows to be repositories, or to become some, sorted */
+  size_t repositories;
   struct mode_rule modes;
 };
 
-/* Reads `zone NUL y|n NUL path NUL`... from `fd`. 0, or -1 with errno. */
+/* Reads `zone NUL y|n NUL path NUL`... from `fd`, with `g` for a repository. 0, or -1 with errno. */
 int choice_read(int fd, struct choice *choice);
 
 int choice_has(const struct choice *choice, const struct chosen *wanted);

@@ -3,12 +3,14 @@
 #include "lib/arena.h"
 #include "lib/remove-tree.h"
 #include "lib/report-failure.h"
+#include "lib/repository.h"
 #include "lib/run-record.h"
 #include "lib/seal.h"
 #include "lib/syscalls.h"
 #include "lib/layer-copy.h"
 #include "tools/layer-stage.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -122,8 +124,9 @@ static void put_time(FILE *out, const struct timespec *time) {
   put_number(out, (unsigned long long)time->tv_sec), put_number(out, (unsigned long long)time->tv_nsec);
 }
 
+/* A capital letter: in a repository that is known. */
 static void put_step(FILE *out, const struct step *step) {
-  fprintf(out, "%c%c", step->kind, 0);
+  fprintf(out, "%c%c", step->is_known ? toupper((int)step->kind) : (int)step->kind, 0);
   put_number(out, step->zone), put_number(out, step->number);
   fwrite(step->path, 1, strlen(step->path) + 1, out);
   put_number(out, step->made), put_number(out, step->was), put_number(out, step->mode), put_number(out, step->old_mode);
@@ -192,7 +195,7 @@ static int read_step(const char **at, const char *end, struct step *step) {
     if (i == 0 && strcmp(word[0], "end") == 0) return 0;
     if (i != 0 && i != 3 && parse_number(word[i], UINT64_MAX, &number[i]) < 0) return errno = EBADMSG, -1;
   }
-  *step = (struct step){.kind = (enum step_kind)word[0][0], .zone = number[1], .number = number[2], .path = word[3], .made = number[4],
+  *step = (struct step){.kind = (enum step_kind)tolower((unsigned char)word[0][0]), .is_known = isupper((unsigned char)word[0][0]) != 0, .zone = number[1], .number = number[2], .path = word[3], .made = number[4],
                         .was = number[5], .mode = (mode_t)number[6], .old_mode = (mode_t)number[7],
                         .parent = {(time_t)number[8], (long)number[9]}, .made_time = {(time_t)number[10], (long)number[11]},
                         .made_size = (off_t)number[12]};
@@ -338,6 +341,12 @@ static int is_made(const struct place *place, const struct step *step) {
   return S_ISDIR(status.st_mode) || status.st_size == step->made_size;
 }
 
+/* Asked after the step, so that nothing made before it is missed; what is made later is an attempt of its maker's, which has a guard. */
+static int check_repository(const struct step *step, const struct place *place) {
+  int is_new = step->is_known ? 0 : repository_is_in(place->directory);
+  return is_new > 0 ? (errno = ESTALE, -1) : is_new;
+}
+
 static int take_step(struct journal *journal, const struct step *step) {
   struct place place;
   number_name name;
@@ -353,6 +362,7 @@ static int take_step(struct journal *journal, const struct step *step) {
   }
   if (done == 0 && gives_back(step) && !is_expected(stage, name, &step->before)) done = -1, errno = ESTALE;
   if (done == 0 && step->made && !is_made(&place, step)) done = -1, errno = ESTALE;
+  if (done == 0 && step->kind != STEP_REMOVE) done = check_repository(step, &place);
   int error = errno;
   close(place.directory);
   errno = error;
@@ -400,6 +410,14 @@ static int is_untaken(int stage, const struct step *step) {
   return here == (step->kind == STEP_REMOVE ? 0 : step->made);
 }
 
+static int put_back(int stage, const char *name, const struct step *step, const struct place *place) {
+  if (rename_with(stage, name, place->directory, place->name, RENAME_NOREPLACE) < 0) return -1;
+  if (check_repository(step, place) == 0) return 1;
+  int error = errno;
+  (void)rename_with(place->directory, place->name, stage, name, RENAME_NOREPLACE);
+  return errno = error, -1;
+}
+
 /* 1 when it was, 0 when there was nothing to take back. */
 static int take_back(int stage, const struct step *step, const struct place *place) {
   number_name name;
@@ -413,8 +431,7 @@ static int take_back(int stage, const struct step *step, const struct place *pla
     case STEP_EXCHANGE:
       if (here == 0 || there != step->made) return errno = ESTALE, -1;
       return rename_with(stage, name, place->directory, place->name, RENAME_EXCHANGE) == 0 ? 1 : -1;
-    case STEP_REMOVE:
-      return rename_with(stage, name, place->directory, place->name, RENAME_NOREPLACE) == 0 ? 1 : -1;
+    case STEP_REMOVE: return put_back(stage, name, step, place);
     case STEP_MODE:
       if (change_mode(place, step->was, step->mode, step->old_mode) == 0) return 0;
       return errno == ESTALE && change_mode(place, step->was, step->old_mode, step->old_mode) == 0 ? 0 : -1;
@@ -617,11 +634,16 @@ int journal_take_back(struct journal *journal, char failed[PATH_MAX]) {
 
 /* ---- what has changed since ---- */
 
+static int would_finish_repository(const struct step *step, const struct place *place) {
+  int parts = step->is_known ? 0 : repository_parts_in(place->directory);
+  return parts < 0 ? -1 : repository_is((unsigned)parts | repository_part(place->name));
+}
+
 static int step_has_changed(const struct step *step, const struct place *place, const struct timespec *done) {
   ino_t there;
   struct stat status;
   if (inode_at(place->directory, place->name, &there) < 0) return -1;
-  if (step->kind == STEP_REMOVE) return there != 0;
+  if (step->kind == STEP_REMOVE) return there != 0 ? 1 : would_finish_repository(step, place);
   if (step->kind == STEP_MODE) {
     if (fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) < 0) return 1;
     return status.st_ino != step->was || (status.st_mode & 07777) != step->mode;

@@ -10,6 +10,9 @@
  *
  * The seal of this user (lib/seal.h) is behind its end: what has another one is not taken back before the caller has said so.
  *
+ * A sandbox that lives can write in the zone meanwhile. A step that would finish a repository, of which the caller has not seen
+ * that it becomes one, is not taken, and neither is one back.
+ *
  * A rename does not leave a mount. What goes into a zone on another one than the layer is prepared in a stage on that mount
  * (tools/layer-stage.h), and what comes out is copied to LAYER/apply.K before the stage is removed.
  */
@@ -27,6 +30,7 @@ enum step_kind {
 struct step {
   enum step_kind kind;
   size_t zone, number;
+  int is_known; /* the caller has seen that its directory is a repository, or becomes one */
   const char *path;
   ino_t made, was;         /* inodes: what is put in place, what was there */
   mode_t mode, old_mode;   /* STEP_MODE */

@@ -1,7 +1,7 @@
 /** Which changes of a layer are applied. Pure. */
 import { posix } from 'node:path'
 import { type Ancestors, ancestorsOf, around, inside } from './ancestors.ts'
-import { isChange, type LayerZone, type RawChange, rawOf } from './change.ts'
+import { isChange, isRepository, type LayerZone, type RawChange, rawOf } from './change.ts'
 import { isMaking } from './protected.ts'
 
 export interface ChoiceInputs {
@@ -93,5 +93,6 @@ const keyOf = ({ zone, path }: Place): string => `${zone}:${path}`
 
 /** The choice in the words of native/tools/layers.c. */
 export function choiceBytes(chosen: readonly RawChange[], force: boolean): Uint8Array {
-  return Buffer.from(chosen.map(({ zone, path }) => `${zone}\0${force ? 'y' : 'n'}\0${path}\0`).join(''), 'latin1')
+  const kind = (change: RawChange): string => (isRepository(change) ? 'g' : force ? 'y' : 'n')
+  return Buffer.from(chosen.map((change) => `${change.zone}\0${kind(change)}\0${change.path}\0`).join(''), 'latin1')
 }

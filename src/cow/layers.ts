@@ -13,6 +13,7 @@ import { meantBy } from '../text/shortened-id.ts'
 import {
   type Change,
   isChange,
+  isRepository,
   type LayerZone,
   parseChanges,
   type RawChange,
@@ -355,7 +356,9 @@ export async function applyLayer(
   if (choice.conflicts.length > 0) return refused(choice, paths(choice.conflicts))
   if (choice.chosen.length === 0) return { ...refused(choice, []), applied: 0 }
   const words = [...(modes ? ['--modes'] : []), ...(force ? ['--force'] : [])]
-  const { stdout, status } = await ask({ ...layer, verb: 'apply', words, input: choiceBytes(choice.chosen, force) })
+  // bin/layers refuses to make any other repository: another run may prepare one after this look.
+  const judged = [...choice.chosen, ...raw.filter(isRepository)]
+  const { stdout, status } = await ask({ ...layer, verb: 'apply', words, input: choiceBytes(judged, force) })
   if (status === CONFLICT) return refused(choice, conflictsIn(stdout))
   // Another command may have applied some of them since they were listed.
   const [applied, narrowed] = Buffer.from(stdout).toString('latin1').split('\0').map(Number)

@@ -269,6 +269,59 @@ describe(`as ${user}`, () => {
     })
   })
 
+  describe('a repository that another run prepares after the caller has looked', () => {
+    const HEAD = 'echo ref: refs/heads/m'
+    /** With the choice that the caller has made before. */
+    const applyChosen = async (place: Place, id: string, choice: readonly string[]): Promise<number | undefined> => {
+      const [file = '', ...words] = [...becoming(user), helperFor(user), 'apply', place.layers, id]
+      const input = choice.map((row) => row.replaceAll(' ', '\0').concat('\0')).join('')
+      return (await execa(file, words, { env: runtimeOf(place), input, reject: false })).exitCode
+    }
+    const prepare = (place: Place, name: string): void => {
+      for (const part of ['objects', 'refs']) mkdirSync(join(place.project, name, part), { recursive: true })
+    }
+    const hasHead = (place: Place, name: string): boolean => existsSync(join(place.project, name, 'HEAD'))
+
+    test('does not get its last part', async () => {
+      const place = await makePlace(user)
+      for (const name of ['d', 'e']) mkdirSync(join(place.project, name))
+      const id = await idOf(place, `${HEAD} > d/HEAD; echo new > e/new`)
+      prepare(place, 'd')
+      const chosen = ['0 n d/HEAD', '0 n e/new']
+      expect([await applyChosen(place, id, chosen), hasHead(place, 'd')]).toEqual([125, false])
+      expect(existsSync(join(place.project, 'e/new'))).toBe(false)
+      // Control: it does where the caller has seen what the directory becomes.
+      expect([await applyChosen(place, id, [...chosen, '0 g d']), hasHead(place, 'd')]).toEqual([0, true])
+    })
+
+    test('does not get it back by an undo', async () => {
+      const place = await makePlace(user)
+      for (const name of ['d', 'e']) {
+        mkdirSync(join(place.project, name))
+        writeFileSync(join(place.project, name, 'HEAD'), 'ref: refs/heads/m\n')
+      }
+      const [one, other] = [await idOf(place, 'rm d/HEAD'), await idOf(place, 'rm e/HEAD')]
+      for (const id of [one, other]) expect((await place.cli('apply', id)).status).toBe(0)
+      prepare(place, 'd')
+      expect([(await place.cli('undo', one)).status, hasHead(place, 'd')]).toEqual([3, false])
+      // Control: it comes back to a directory that has nothing else.
+      expect([(await place.cli('undo', other)).status, hasHead(place, 'e')]).toEqual([0, true])
+    })
+
+    // Of another user no directory can be renamed.
+    test.runIf(user === 'root')('is not brought along by a renamed directory', async () => {
+      const place = await makePlace(user)
+      mkdirSync(join(place.project, 'd'))
+      const id = await idOf(place, `mv d e; ${HEAD} > e/HEAD`)
+      prepare(place, 'd')
+      const chosen = ['0 n e', '0 n e/HEAD'] // what is left of `d` would be a conflict
+      expect([await applyChosen(place, id, chosen), hasHead(place, 'e')]).toEqual([125, false])
+      // Control: without the parts it is renamed.
+      for (const part of ['objects', 'refs']) rmSync(join(place.project, 'd', part), { recursive: true })
+      expect([await applyChosen(place, id, chosen), hasHead(place, 'e')]).toEqual([0, true])
+    })
+  })
+
   testWith(
     'python',
     'a tree that is deeper than any path and wider than any list is listed, applied and undone',

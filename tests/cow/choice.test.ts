@@ -164,6 +164,7 @@ describe('of the changes', () => {
 
 test('a choice is words of bytes, so a name need not be text', () => {
   expect(Buffer.from(choiceBytes([raw('added', '\xff\n')], true)).toString('latin1')).toBe('0\0y\0\xff\n\0')
+  expect(Buffer.from(choiceBytes([raw('new-git', 'd')], true)).toString()).toBe('0\0g\0d\0')
 })
 
 describe('an answer of the helper', () => {
