@@ -1,15 +1,15 @@
 /** Git on the host must not run what a sandbox wrote: each row plants a program, then a user runs git as always. */
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, chmodSync, linkSync, symlinkSync } from 'node:fs'
+import { appendFileSync, chmodSync, chownSync, linkSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Attack, Harm, Observed } from './attack.ts'
 import { copyRepository, mark, put, type Stage, type World, wasRun } from './world.ts'
 
 /** A configuration of git whose program leaves a mark when git asks for the state of the tree. */
-const evilConfig = (world: World, id: string, more = ''): string =>
+export const evilConfig = (world: World, id: string, more = ''): string =>
   `[core]\n\trepositoryformatversion = 0\n${more}\tfsmonitor = "touch ${mark(world, id)}; false"\n`
 
-const write = (path: string, text: string): string => `printf '%s' '${text}' >'${path}'`
+export const write = (path: string, text: string): string => `printf '%s' '${text}' >'${path}'`
 
 interface GitWay {
   readonly id: string
@@ -137,6 +137,23 @@ const NAMED: readonly GitWay[] = [
     script: (_world, config) => `chmod 755 .git; ${write('.git/config', config())}`,
   },
   {
+    id: 'git.closed-directories',
+    of: 'third review 5',
+    sentence:
+      'An earlier run has closed more directories than a walk can keep open, and a repository lies in one of them.',
+    prepare: async (world) => {
+      repositoryAt(world, 'deep/app/.git')
+      for (const name of ['deep', ...Array.from({ length: 70 }, (_, index) => `closed${index}`)]) {
+        const path = join(world.zone, name)
+        mkdirSync(path, { recursive: true })
+        if (world.uid !== process.getuid?.()) chownSync(path, world.uid, world.uid)
+        chmodSync(path, 0)
+      }
+    },
+    script: (_world, config) => `chmod 755 deep closed*; ${write('deep/app/.git/config', config())}`,
+    in: 'deep/app',
+  },
+  {
     id: 'git.hooks-path',
     of: 'third review 7',
     sentence: 'A hook is written in the directory that core.hooksPath names.',
@@ -201,6 +218,9 @@ const FRESH: readonly Attack[] = [
 ]
 
 export const GIT_ATTACKS: readonly Attack[] = [...[...WAYS, ...NAMED].map(gitAttack), ...FRESH]
+
+/** Root may look into any directory. */
+export const isAboutClosed = ({ id }: Attack): boolean => id.startsWith('git.closed-')
 
 /* ---- for the soak ---- */
 

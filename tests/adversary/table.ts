@@ -1,4 +1,6 @@
 /** Every row of the table, by family. */
+
+import { APPLY_ATTACKS } from './apply.ts'
 import type { Attack } from './attack.ts'
 import { FILE_ATTACKS } from './files.ts'
 import { GIT_ATTACKS } from './git.ts'
@@ -10,6 +12,7 @@ export const ATTACKS: readonly Attack[] = [
   ...FILE_ATTACKS,
   ...GIT_ATTACKS,
   ...STATE_ATTACKS,
+  ...APPLY_ATTACKS,
   ...HOST_ATTACKS,
   ...KERNEL_ATTACKS,
 ]
