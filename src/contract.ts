@@ -92,7 +92,6 @@ export const EXIT_NOT_EXECUTABLE = 126
 /** of a run that was ended for what it made at a protected path */
 export const EXIT_PROTECTED = 126
 export const EXIT_NOT_FOUND = 127
-export const EXIT_CANCELLED = 130
 /** 128 + SIGKILL: a limit ended it, or nothing reported its end */
 export const EXIT_KILLED = 137
 

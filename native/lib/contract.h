@@ -48,7 +48,6 @@
 #define EXIT_NOT_EXECUTABLE 126
 #define EXIT_PROTECTED 126 /* of a run that was ended for what it made at a protected path */
 #define EXIT_NOT_FOUND 127
-#define EXIT_CANCELLED 130
 #define EXIT_KILLED 137 /* 128 + SIGKILL: a limit ended it, or nothing reported its end */
 
 /* Of a launch file entry. */

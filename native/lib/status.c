@@ -82,10 +82,11 @@ static const char *code_of(const struct outcome *outcome) {
   }
 }
 
-static int exit_status_of(const struct ending *ending) {
+/* A command that handled the signal has the last word. */
+static int exit_status_of(const struct ending *ending, int cancelled_by) {
   switch (ending->reason) {
     case REASON_TIMEOUT: return EXIT_TIMEOUT;
-    case REASON_CANCELLED: return EXIT_CANCELLED;
+    case REASON_CANCELLED: return ending->exit_code >= 0 ? ending->exit_code : 128 + (cancelled_by ? cancelled_by : SIGTERM);
     case REASON_PROTECTED: return EXIT_PROTECTED;
     /* The wait status does not matter: the command may have caught SIGTERM, or have exited beyond the limit. */
     case REASON_MEMORY:
@@ -100,7 +101,7 @@ static int exit_status_of(const struct ending *ending) {
 struct ending ending_of(const struct outcome *outcome) {
   struct ending ending = {.code = code_of(outcome), .exit_code = exit_code_of(outcome), .signal = signal_of(outcome)};
   ending.reason = reason_of(outcome, &ending);
-  ending.exit_status = exit_status_of(&ending);
+  ending.exit_status = exit_status_of(&ending, outcome->cancelled_by);
   return ending;
 }
 

@@ -56,7 +56,7 @@ struct ending {
   const char *code; /* of the error; empty where the command ran and its end is known */
   int exit_code;    /* of the command; -1 = it has none */
   int signal;       /* that ended it; 0 = none */
-  int exit_status;  /* of our own process: the command's, 128+signal, 124, 125, 126, 127, 130 or 137 */
+  int exit_status;  /* of our own process: the command's, 128+signal, 124, 125, 126, 127 or 137 */
 };
 
 /* As JSON has it. */

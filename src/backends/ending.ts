@@ -2,7 +2,7 @@
  * The end of a run that no native program has reported: plain processes, wasm modules, a container without our init. The same rules as
  * native/lib/status.c, which reports all others; tests/ends.ts has the cases of both. Pure.
  */
-import { EXIT_CANCELLED, EXIT_KILLED, EXIT_PROTECTED, EXIT_TIMEOUT, type Reason, SIGNALS } from '../contract.ts'
+import { EXIT_KILLED, EXIT_PROTECTED, EXIT_TIMEOUT, type Reason, SIGNALS } from '../contract.ts'
 import { exitStatusOf } from '../error.ts'
 import type { Ending, Outcome } from './outcome.ts'
 
@@ -22,20 +22,25 @@ export function signalNumber(name: string): number {
 const KILLED: ReadonlySet<Reason> = new Set(['cpu-time', 'disk', 'memory', 'lost'])
 
 /** The exit status of our own process follows from the rest. */
-export function withExitStatus<T extends Omit<Ending, 'exitStatus'> & Pick<Outcome, 'failure'>>(
+export function withExitStatus<T extends Omit<Ending, 'exitStatus'> & Pick<Outcome, 'failure' | 'cancelledBy'>>(
   outcome: T,
 ): T & Ending {
   return { ...outcome, exitStatus: exitStatus(outcome) }
 }
+
+/** A run is cancelled by this signal, unless the caller has named another one. */
+const CANCEL_SIGNAL = 'SIGTERM'
 
 function exitStatus({
   reason,
   exitCode,
   signal,
   failure,
-}: Omit<Ending, 'exitStatus'> & Pick<Outcome, 'failure'>): number {
+  cancelledBy = '',
+}: Omit<Ending, 'exitStatus'> & Pick<Outcome, 'failure' | 'cancelledBy'>): number {
   if (reason === 'timeout') return EXIT_TIMEOUT
-  if (reason === 'cancelled') return EXIT_CANCELLED
+  // A command that handled the signal has the last word.
+  if (reason === 'cancelled') return exitCode ?? 128 + (signalNumber(cancelledBy) || signalNumber(CANCEL_SIGNAL))
   if (reason === 'protected') return EXIT_PROTECTED
   if (KILLED.has(reason)) return EXIT_KILLED
   if (reason === 'setup') return exitStatusOf(failure?.code ?? 'SETUP_FAILED')

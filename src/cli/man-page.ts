@@ -12,7 +12,7 @@ const EXIT_STATUSES: readonly (readonly [string, string])[] = [
   ['126', 'blocked by a rule, stopped at a protected path, or the command cannot be executed'],
   ['127', 'the command was not found'],
   ['128+N', 'signal N ended the command'],
-  ['130', 'cancelled'],
+  ['143, 130', 'cancelled by SIGTERM or SIGINT, unless the command exits on its own'],
   [
     '137',
     'a limit (memory, processor time, copy-on-write changes), signal 9, or the end of the command was lost: it may have run',

@@ -176,6 +176,9 @@ async function runCommands(
 const isRefusal = (result: Result): boolean => result.error !== undefined && result.exitStatus === SANDBOX_FAILED
 const SANDBOX_FAILED = 125
 
+/** Exit code of a task that was cancelled, whatever its command made of it (docs/fleet.md). */
+const CANCELLED = 130
+
 function reportOf(results: readonly Result[]): TaskReport {
   const last = results.at(-1)
   if (last === undefined) throw new TypeError('a task without commands')
@@ -185,7 +188,7 @@ function reportOf(results: readonly Result[]): TaskReport {
   const [stdout, stderr] = [joined(results, 'stdout'), joined(results, 'stderr')]
   return {
     status: 'finished',
-    exitCode: last.exitStatus,
+    exitCode: last.reason === 'cancelled' ? CANCELLED : last.exitStatus,
     reason,
     message: error?.message ?? (reason === 'exit' || reason === 'signal' ? '' : message),
     stdout: stdout.text,

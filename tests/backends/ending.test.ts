@@ -12,7 +12,8 @@ const ROWS = readFileSync(join(import.meta.dirname, '../ends.txt'), 'utf8')
 
 function read(row: string) {
   const [given = '', expected = ''] = row.split(' -> ')
-  const [cause, , errno = '', step = '', , oom, pids, filter] = given.split(' ')
+  const [ended = '', , errno = '', step = '', , oom, pids, filter] = given.split(' ')
+  const [cause, by] = ended.split('@')
   const [reason, exit, signal, status, code = ''] = expected.split(' ')
   const failure = { code: code as ErrorCode, step, path: '', errno, detail: '' }
   return {
@@ -25,6 +26,7 @@ function read(row: string) {
       signal: signal === '0' ? null : signalName(Number(signal)),
       events: { oomKill: Number(oom), pidsMax: Number(pids), throttledMs: 0 },
       ...(code === '-' ? {} : { failure }),
+      ...(by === undefined ? {} : { cancelledBy: signalName(Number(by)) }),
     },
   }
 }

@@ -94,7 +94,7 @@ describeWith('userns', 'a live run', () => {
           .map((_, at) => id.slice(0, at + 1))
           .find((start) => ids.filter((other) => other.startsWith(start)).length === 1)
       expect(await kill(as, shortest(one.listed.id) ?? '', two.listed.id)).toEqual({ status: 0, err: '' })
-      expect((await Promise.all([one.child, two.child])).map(({ exitCode }) => exitCode)).toEqual([130, 130])
+      expect((await Promise.all([one.child, two.child])).map(({ signal }) => signal)).toEqual(['SIGTERM', 'SIGTERM'])
     })
   })
 })

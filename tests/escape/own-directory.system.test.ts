@@ -62,7 +62,7 @@ describeWith(['root', 'plain-user', 'userns'], 'the name below /tmp', () => {
     await expect.poll(async () => (await listed()).length, { timeout: 20_000 }).toBe(1)
     const [{ id }] = (await listed()) as [{ id: string }]
     expect((await asUser(home, ['kill', id])).exitCode).toBe(0)
-    expect((await run).exitCode).toBe(130)
+    expect((await run).signal).toBe('SIGTERM')
     expect((await asUser(home, ['prune'])).stdout).toBe('0 removed')
     expect(readdirSync(join(home, '.cache/llm-do/run/runs'))).toEqual([])
     // Layers of copy-on-write zones could have been there, too.

@@ -250,11 +250,11 @@ describeWith('bwrap', 'a client whose words are not read', () => {
       const run = execa(file, argv, callIn(site.current, {}))
       await until('the command', () => existsSync(inWork('started')) || undefined)
       run.kill(signal)
-      const { exitCode, stdout } = await run
+      const { signal: killedBy, stdout } = await run
       const { reason, message, stdout: text } = JSON.parse(Buffer.from(stdout).toString())
-      cancelled.push({ exitCode, reason, message: message.replace(/; \d+ process.*/, ''), text })
+      cancelled.push({ killedBy, reason, message: message.replace(/; \d+ process.*/, ''), text })
     }
-    const expected = { exitCode: 130, reason: 'cancelled', message: `cancelled by ${signal}`, text: 'so far\n' }
+    const expected = { killedBy: signal, reason: 'cancelled', message: `cancelled by ${signal}`, text: 'so far\n' }
     expect(cancelled).toEqual([expected, expected])
   })
 })

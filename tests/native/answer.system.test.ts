@@ -152,7 +152,7 @@ const ENDS: readonly (readonly [string, Case])[] = [
   ['the process limit', { status: { ...exited(2), reason: 'pids', pidsRefused: 7 } }],
   ['the system call filter', { status: killedBy(31, 'seccomp') }],
   ['a request to stop', { status: { ...killedBy(15, 'cancelled', 130), cancelledBy: 2 } }],
-  ['a caller that is gone', { status: killedBy(SIGKILL, 'cancelled', 130) }],
+  ['a caller that is gone', { status: killedBy(SIGKILL, 'cancelled', 143) }],
   ...(
     [
       [constants.errno.ENOENT, 'COMMAND_NOT_FOUND', 127],

@@ -97,7 +97,7 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     await until(async () => ((await pool.names()).includes(name) ? undefined : true), 'the claim')
     await sleep(100)
     abort.abort()
-    expect(await run).toMatchObject({ isWarm: true, status: 130, stdout: Buffer.from('') })
+    expect(await run).toMatchObject({ isWarm: true, signal: 'SIGTERM', stdout: Buffer.from('') })
   })
 
   test('that is used up costs a cold start', async () => {

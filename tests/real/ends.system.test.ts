@@ -50,7 +50,7 @@ describeWith(['userns'], 'a signal to the runner', () => {
       await ready
       signal(name)
       expect(await end).toMatchObject({
-        status: 130,
+        status: 3,
         killedBy: null,
         out: 'ready\ntidy\n',
         // The shell may say first how its last child ended.
@@ -76,8 +76,8 @@ describeWith(['userns'], 'a signal to the runner', () => {
     const { cwd, signal, end } = await start(script, ['--json', '--rw', '.'])
     await until(async () => existsSync(join(cwd, 'ready')) || undefined, 'the command')
     signal('SIGTERM')
-    const { out, status } = await end
-    expect(status).toBe(130)
+    const { out, killedBy } = await end
+    expect(killedBy).toBe('SIGTERM')
     expect(JSON.parse(out)).toMatchObject({ ok: false, reason: 'cancelled', exitCode: null, stdout: 'ready\nmore\n' })
   })
 })

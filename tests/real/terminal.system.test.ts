@@ -122,15 +122,15 @@ describeWith(['userns', 'python'], 'the caller’s terminal', () => {
   })
 
   test.each([
-    ['ends', [], whenSeen('exit 3'), seen, 3],
-    ['is ended at the deadline', ['--timeout', '3s'], 'sleep 20', [], 124],
-    ['is cancelled by SIGTERM', [], 'sleep 20', [{ until: 'spoiled', signal: 15 }], 130],
-    ['captures nothing but its input', ['--json'], whenSeen('exit 3'), seen, 3],
-  ] as const)('is given back as it was when the command %s', async (_, options, then, steps, status) => {
+    ['ends', [], whenSeen('exit 3'), seen, { status: 3 }],
+    ['is ended at the deadline', ['--timeout', '3s'], 'sleep 20', [], { status: 124 }],
+    ['is cancelled by SIGTERM', [], 'sleep 20', [{ until: 'spoiled', signal: 15 }], { status: null, signal: 15 }],
+    ['captures nothing but its input', ['--json'], whenSeen('exit 3'), seen, { status: 3 }],
+  ] as const)('is given back as it was when the command %s', async (_, options, then, steps, ended) => {
     const directory = await directoryWith()
     for (const way of ['by node', 'by the client']) {
       const run = await sitAt(directory, [programFor(currentUser()), ...options, '--', ...spoilAnd(then)], steps)
-      expect({ way, ...run }).toMatchObject({ way, restored: true, status, signal: null, raw: true })
+      expect({ way, ...run }).toMatchObject({ way, restored: true, signal: null, raw: true, ...ended })
     }
   })
 

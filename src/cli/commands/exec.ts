@@ -3,6 +3,7 @@
  *
  * Edge: stdio, signals.
  */
+import { constants } from 'node:os'
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { isDeepStrictEqual } from 'node:util'
@@ -28,7 +29,7 @@ import type { Call, Environment, Words } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
 import { type CommandLine, commandOf, readCommandLine } from '../exec-arguments.ts'
 import type { FinishedRun } from '../finished-run.ts'
-import { writeStderr, writeStdout } from '../stdio.ts'
+import { leaveStreams, writeStderr, writeStdout } from '../stdio.ts'
 import { usageError } from '../usage-error.ts'
 
 /** A parsed command line: flags, and below them the variables of the environment that mean the same. */
@@ -468,7 +469,16 @@ async function show(result: Result, { given, json }: Pick<ExecRequest, 'given' |
   if (given['log'] === true) await writeStderr([isolationLine(result.backend)])
   if (json === undefined) await writeStderr(resultLines(result))
   else await writeStdout(printJson(result, json))
+  endLike(result)
   return result.exitStatus
+}
+
+/** A run that a signal has cancelled ends by the same one, as in native/client/main.c. Process 1 of a container stays: it has its status. */
+function endLike({ reason, exitCode, exitStatus }: Result): void {
+  const by = (['SIGINT', 'SIGTERM'] as const).find((name) => 128 + constants.signals[name] === exitStatus)
+  if (reason !== 'cancelled' || exitCode !== null || by === undefined) return
+  leaveStreams()
+  process.kill(process.pid, by)
 }
 
 async function logOfClient(request: ExecRequest, audit: NonNullable<FinishedRun['audit']>): Promise<AuditLog> {

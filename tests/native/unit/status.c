@@ -34,6 +34,8 @@ static struct outcome outcome_of(const char *row) {
   int started;
   struct outcome outcome = {0};
   EXPECT_NUMBER(sscanf(row, "%15s %15s %15s %31s %d %lld %lld %7s", cause, wait, error, step, &started, &outcome.oom_kills, &outcome.pids_refused, filter), 8);
+  char *by = strchr(cause, '@');
+  if (by) *by = 0, outcome.cancelled_by = atoi(by + 1);
   outcome.cause = cause_named(cause);
   outcome.wait_status = (int)strtol(wait, NULL, 0);
   outcome.error = errno_named(error);
