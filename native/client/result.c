@@ -3,6 +3,7 @@
 #include "lib/utf8.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,10 +90,26 @@ static int is_shown(const struct launchfile *file, const char *path) {
   return 0;
 }
 
+static int is_of_zone(const struct launchfile *file, const char *path) {
+  struct entry entry;
+  size_t position = 0;
+  while (launchfile_next(file, &position, &entry))
+    if ((entry.verb == V_ZONE || entry.verb == V_BIND) && is_at_or_below(path, entry.word[0])) return 1;
+  return 0;
+}
+
+/* A relative name that climbs out of the directory, or a link that leads out (src/run/led-out.ts). */
+static int leads_out(const struct launchfile *file, const char *name) {
+  char real[PATH_MAX];
+  return realpath(name, real) && !is_of_zone(file, real);
+}
+
 /* A path that exists on the host and not inside may explain the failure. src/run/exec.ts names it, by the same rule. */
 static int names_hidden_path(const struct result *result) {
-  for (char **word = result->command + 1; result->command[0] && *word; word++)
+  for (char **word = result->command + 1; result->command[0] && *word; word++) {
     if (**word == '/' && (*word)[1] && !is_shown(result->file, *word) && access(*word, F_OK) == 0) return 1;
+    if (**word && **word != '/' && **word != '-' && leads_out(result->file, *word)) return 1;
+  }
   return 0;
 }
 
@@ -101,7 +118,7 @@ static int names_hidden_path(const struct result *result) {
 
 /* Words of a file system that refuses writes, or is full; of calls that the filter refuses (src/report/filter-denials.ts). */
 static const char *const REFUSALS[] = {"read-only file system", "EROFS", "no space left on device", "ENOSPC",
-                                       "operation not permitted", "new namespace", "no usable sandbox", "user namespaces", "cross-device", "EXDEV"};
+                                       "operation not permitted", "new namespace", "no usable sandbox", "user namespaces", "cross-device", "EXDEV", NULL};
 
 static int ends_path(char c) { return c == 0 || strchr(" \t\r\n'\"`:,;()", c) != NULL; }
 
@@ -124,6 +141,60 @@ static int text_names_hidden_path(const struct launchfile *file, const char *tex
   return 0;
 }
 
+/* ---- names that a command has not found ---- */
+
+/* The same words as in src/report/missing-names.ts, and for sockets as in src/report/socket-denials.ts. */
+static const char *const MISSING[] = {"no such file", "ENOENT", "not found", "cannot find", "can't open", "cannot open", "no module named", NULL};
+static const char *const MODULES[] = {"cannot find module", "cannot find package", NULL};
+static const char *const CLOSED[] = {"permission denied", "EACCES", NULL};
+static const char *const SOCKETS[] = {"mkfifo", "fifo", "bind", "listen", "socket", ".sock", NULL};
+
+static int says(const char *text, const char *const *words) {
+  for (; *words; words++)
+    if (strcasestr(text, *words)) return 1;
+  return 0;
+}
+
+static int is_about_sockets(const struct result *result, const char *text) {
+  int found = says(text, SOCKETS);
+  for (char **word = result->command; !found && *word; word++) found = says(*word, SOCKETS);
+  return found;
+}
+
+/* Does a directory above this one have it? Below the root of the sandbox lies what is above the workspace on the host. */
+static int is_above(const char *path) {
+  char candidate[2 * PATH_MAX], directory[PATH_MAX];
+  if (!getcwd(directory, sizeof directory)) return 0;
+  for (char *slash; (slash = strrchr(directory, '/')) && slash != directory;) {
+    *slash = 0;
+    if (snprintf(candidate, sizeof candidate, "%s%s", directory, path) < (int)sizeof candidate && access(candidate, F_OK) == 0) return 1;
+  }
+  return 0;
+}
+
+/* Node decides: it takes more names than that for files. */
+static int is_there(const struct launchfile *file, const char *name) {
+  if (name[0] == '/') return name[1] && access(name, F_OK) < 0 && is_above(name);
+  return leads_out(file, name) || (strchr(name, '/') && access(name, X_OK) == 0);
+}
+
+static int line_misses_name(const struct launchfile *file, char *line) {
+  for (char *rest, *word = strtok_r(line, " \t\r'\"`:,;()", &rest); word; word = strtok_r(NULL, " \t\r'\"`:,;()", &rest))
+    if (strlen(word) < PATH_MAX && is_there(file, word)) return 1;
+  return 0;
+}
+
+/* `text` is cut into its lines. */
+static int misses_name(const struct result *result, char *text) {
+  if (!says(text, MISSING)) return 0;
+  if (says(text, MODULES) && is_above("/node_modules")) return 1;
+  for (char **word = result->command; strcasestr(text, "no module named") && *word; word++)
+    if (strstr(*word, "/activate")) return 1;
+  for (char *rest, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+    if (says(line, MISSING) && line_misses_name(result->file, line)) return 1;
+  return 0;
+}
+
 int result_tells_of_refusal(const struct result *result) {
   static char text[LOOKED_AT + 1];
   const struct stream *stream = &result->capture->stream[1];
@@ -131,9 +202,9 @@ int result_tells_of_refusal(const struct result *result) {
   size_t size = stream->seen < LOOKED_AT ? stream->seen : LOOKED_AT;
   memcpy(text, stream->bytes + stream->seen - size, size);
   text[size] = 0;
-  for (size_t i = 0; i < sizeof REFUSALS / sizeof *REFUSALS; i++)
-    if (strcasestr(text, REFUSALS[i])) return 1;
-  return text_names_hidden_path(result->file, text);
+  if (says(text, REFUSALS)) return 1;
+  if (says(text, CLOSED) && is_about_sockets(result, text)) return 1;
+  return text_names_hidden_path(result->file, text) || misses_name(result, text);
 }
 
 /* ---- events that Node has words for ---- */

@@ -35,15 +35,22 @@ static int is_kind(const char *path, mode_t kind) {
   return stat(path, &status) == 0 && (status.st_mode & S_IFMT) == kind;
 }
 
-/* A rule holds for everything below its path, mounts included: what has a closed zone below it cannot be opened as a whole. */
-static int holds_closed_zone(const struct launchfile *file, const char *path) {
+static int is_closed_directory(const struct entry *entry) {
+  return entry->verb == V_ZONE && strcmp(entry->word[5], "closed") == 0 && !is_kind(entry->word[1], S_IFREG);
+}
+
+/*
+ * A rule holds for everything below its path, mounts included. So what has a closed zone below it is not opened as a whole. In a
+ * read-only zone nothing can be made anyway, so the right to make is kept from writable ones alone.
+ */
+static uint64_t kept_from(const struct launchfile *file, const char *path) {
+  uint64_t kept = 0;
   size_t position = 0, length = strlen(path);
   struct entry entry;
   while (launchfile_next(file, &position, &entry))
-    if (entry.verb == V_ZONE && strcmp(entry.word[5], "closed") == 0 && strncmp(entry.word[1], path, length) == 0 &&
-        entry.word[1][length] == '/' && !is_kind(entry.word[1], S_IFREG))
-      return 1;
-  return 0;
+    if (is_closed_directory(&entry) && strncmp(entry.word[1], path, length) == 0 && entry.word[1][length] == '/')
+      kept |= RIGHT_RESOLVE_UNIX | (strcmp(entry.word[2], "ro") == 0 ? 0 : RIGHT_MAKE_SOCK | RIGHT_MAKE_FIFO);
+  return kept;
 }
 
 /* Sockets and FIFOs of a zone would lead to host processes: they can be made, and where the kernel can tell reached, only in
@@ -63,8 +70,7 @@ static void close_sockets(const struct launchfile *file) {
   while (launchfile_next(file, &position, &entry)) {
     const char *path = entry.verb == V_TMPFS ? entry.word[0] : entry.word[1];
     int open = entry.verb == V_TMPFS || (entry.verb == V_ZONE && strcmp(entry.word[5], "open") == 0);
-    if (open && !holds_closed_zone(file, path))
-      allow_beneath(rules, path, is_kind(path, S_IFDIR) ? sockets : sockets & RIGHT_RESOLVE_UNIX);
+    if (open) allow_beneath(rules, path, (is_kind(path, S_IFDIR) ? sockets : sockets & RIGHT_RESOLVE_UNIX) & ~kept_from(file, path));
   }
   if (syscall(SYS_landlock_restrict_self, rules, 0) < 0) fail("init: landlock", "");
   close(rules);

@@ -33,6 +33,7 @@ import { networkDenials, networkHints, networkUse, networkWarnings, recordHints 
 import { observedDenials, observerWarnings } from './observed.ts'
 import { CONFIG_LOCKED_HINT, guardWarnings, protectedHeadline, protectedHints } from './protected.ts'
 import type { Denial, Reason, Result } from './result.ts'
+import { socketDenials } from './socket-denials.ts'
 import { endOf, hiddenDenials, stderrDenials } from './stderr-denials.ts'
 
 /** What only the caller of the run knows, all optional. */
@@ -203,12 +204,17 @@ function hintsOf({ reason, outcome, plan, output, extras, error }: HintInput): s
   ]
 }
 
-function denialsOf(
-  reason: Reason,
-  outcome: Outcome,
-  plan: Plan,
-  { hidden = [], homes = [] }: ClassifyExtras,
-): readonly Denial[] {
+interface DenialInput extends Pick<HintInput, 'reason' | 'outcome' | 'plan' | 'extras'> {
+  readonly command: readonly string[]
+}
+
+function denialsOf({
+  reason,
+  outcome,
+  plan,
+  command,
+  extras: { hidden = [], homes = [] },
+}: DenialInput): readonly Denial[] {
   const failed = outcome.exitCode !== 0 && endedOnItsOwn(outcome)
   const observed = observedDenials(outcome, { plan, homes })
   return [
@@ -219,6 +225,7 @@ function denialsOf(
     ...(outcome.exitCode === 0 ? [] : (observed ?? [])),
     ...(failed ? fullDenials(outcome, plan) : []),
     ...(failed ? saidFilterDenials(endOf(outcome.stderr), plan) : []),
+    ...(failed ? socketDenials(endOf(outcome.stderr), command, plan) : []),
     ...(failed && observed === undefined ? [...saidDenials(outcome, plan), ...hiddenDenials(hidden)] : []),
   ]
 }
@@ -261,7 +268,7 @@ export function classify(
     command,
     usage: usageOf(outcome),
     message: error?.message ?? messageOf({ reason, outcome, plan, output, origins: extras.origins ?? {} }),
-    denials: denialsOf(reason, outcome, plan, extras),
+    denials: denialsOf({ reason, outcome, plan, command, extras }),
     hints: hintsOf({ reason, outcome, plan, output, extras, error }),
     ...(error && { error }),
     // The client has what follows from the plan (plan-words.ts).

@@ -27,7 +27,7 @@ const FULL = /no space left on device|\bENOSPC\b/i
 const QUOTED = /['"`\u2018\u201c]([^'"`\u2018\u2019\u201c\u201d]{1,4096})['"`\u2019\u201d]/g
 
 /** Words of a line that may be paths: what is quoted, and what is bare between blanks and colons. */
-function wordsOf(line: string): readonly string[] {
+export function wordsOf(line: string): readonly string[] {
   const quoted = [...line.matchAll(QUOTED)].map(([, word = '']) => word)
   const bare = line.replace(QUOTED, ' ').split(/[\s:,;()]+/)
   return [...quoted, ...bare].filter((word) => word !== '' && word.length <= 4096 && !word.includes('\0'))
@@ -79,10 +79,19 @@ const BEFORE =
   /(?:['"`\u2018\u201c]([^'"`\u2018\u2019\u201c\u201d]+)['"`\u2019\u201d]|([^\s'"`\u2018\u2019\u201c\u201d]+)): *read-only file system/i
 
 /** Paths that a line may mean: what stands before the refusal; else what is absolute, or quoted; else the command's directory. */
-function writtenPaths(line: string, workdir: string): readonly string[] {
-  const [, quotedBefore, before = quotedBefore] = BEFORE.exec(line) ?? []
+const writtenPaths = (line: string, workdir: string): readonly string[] => pathsBefore(BEFORE, line, workdir)
+
+const BEFORE_DENIED = new RegExp(BEFORE.source.replace('read-only file system', 'permission denied'), 'i')
+
+/** The same of a line about rights. */
+export const pathsSaidIn = (line: string, workdir: string): readonly string[] =>
+  pathsBefore(BEFORE_DENIED, line, workdir)
+
+function pathsBefore(refusal: RegExp, line: string, workdir: string): readonly string[] {
+  const [, quotedBefore, before = quotedBefore] = refusal.exec(line) ?? []
   const quoted = [...line.matchAll(QUOTED)].map(([, word = '']) => word)
-  const named = before === undefined || before === 'EROFS' ? [...absolutePathsIn(line), ...quoted] : [before]
+  const named =
+    before === undefined || /^(?:EROFS|EACCES)$/.test(before) ? [...absolutePathsIn(line), ...quoted] : [before]
   const words = named.filter((word) => !word.includes('\0'))
   return words.length === 0 ? [workdir] : words.map((word) => posix.resolve(workdir, word))
 }
@@ -114,10 +123,12 @@ function systemFix(directory: string): Pick<Denial, 'fix' | 'key'> {
 const WORKSPACE_ZONE = 'workspace'
 
 /** The flag that shows the same zone for writing. */
-function writableFix({ name, source, target, kind }: PlannedZone): string {
-  if (name === WORKSPACE_ZONE) return '--rw .'
-  if (kind === 'socket') return ''
-  return `--rw ${shellWord(source === target ? source : `${source}:${target}`)}`
+const writableFix = (zone: PlannedZone): string => (zone.kind === 'socket' ? '' : zoneFlag(zone, 'rw'))
+
+/** The flag that shows the same zone in this mode. */
+export function zoneFlag({ name, source, target }: PlannedZone, mode: PlannedZone['mode']): string {
+  if (name === WORKSPACE_ZONE) return `--${mode} .`
+  return `--${mode} ${shellWord(source === target ? source : `${source}:${target}`)}`
 }
 
 function noSpaceDenial(line: string, { scratch, zones, workdir }: Plan): Found {

@@ -16,11 +16,13 @@ import type { Plan } from '../plan/plan.ts'
 import { holdsCredentials, isWithin } from '../plan/well-known-paths.ts'
 import { classify } from '../report/classify.ts'
 import type { InvisiblePath } from '../report/hints.ts'
+import { missingNames } from '../report/missing-names.ts'
 import type { Result } from '../report/result.ts'
 import { absolutePathsIn, endOf } from '../report/stderr-denials.ts'
 import { withCallbacks } from './callbacks.ts'
 import { makeOwnDirectory } from './caller.ts'
 import { guardedLaunch, leave, makeCacheFor } from './leave.ts'
+import { ledOut } from './led-out.ts'
 import { prepareZones } from './make-zones.ts'
 import { existing } from './observe.ts'
 import { type ExecOptions, type Prepared, prepareBy } from './plan-run.ts'
@@ -156,9 +158,16 @@ function hiddenPaths(
   )
   const words = request.command.slice(1).filter((word) => word.startsWith('/') && isHidden(word, plan))
   const others = existing([...new Set(words)].filter((word) => !hidden.includes(word)))
+  const said = missingNames(endOf(outcome.stderr))
+  const led = ledOut({ ...said, paths: said.paths.filter((name) => !hidden.includes(name)) }, prepared)
+  const relative = request.command.slice(1).filter((word) => /^[^-/]/.test(word))
+  const named = ledOut({ paths: relative, modules: [], isPythonModule: false }, prepared)
   return {
-    hidden: hidden.map((path) => invisiblePath(path, prepared) ?? { path }),
-    invisible: others.flatMap((path) => invisiblePath(path, prepared) ?? []),
+    hidden: [...hidden.map((path) => invisiblePath(path, prepared) ?? { path }), ...led],
+    invisible: [
+      ...others.flatMap((path) => invisiblePath(path, prepared) ?? []),
+      ...named.filter(({ path }) => !led.some((one) => one.path === path)),
+    ],
   }
 }
 

@@ -2,7 +2,7 @@
  * What would show a path of the host to the command: flags that planning accepts for this very run, so that whoever follows the hint gets there.
  * Edge: looks at paths, reads the first line of a script.
  */
-import { closeSync, constants, openSync, readSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { type Mounts, resolveMounts } from '../plan/mounts.ts'
 import { foundCommand, insideOf, installationsOf } from '../plan/toolchain.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -21,7 +21,7 @@ export function invisiblePath(path: string, run: Run): InvisiblePath | undefined
   return { path, inside, ...(isShown ? { flags: SAME_PATH } : {}) }
 }
 
-const SAME_PATH = '--same-path'
+export const SAME_PATH = '--same-path'
 
 const FLAGS = [
   { flag: '--ro', zone: {} },
@@ -42,6 +42,9 @@ const plainZone = (hostPath: string): Zone => ({
   sockets: false,
   origin: { layer: 'flag', source: '--ro', key: 'zones' },
 })
+
+/** Whether planning accepts a flag that shows it. */
+export const isShowable = (path: string, run: Run): boolean => isAccepted([plainZone(path)], run)
 
 function isAccepted(zones: readonly Zone[], run: Run): boolean {
   return mountsOf({ ...run.policy, zones: [...run.policy.zones, ...zones] }, run).problems.length === 0
@@ -71,17 +74,20 @@ export function invisibleInterpreter(run: Run): InvisiblePath | undefined {
 /** As much as the kernel reads of a script (BINPRM_BUF_SIZE). */
 const FIRST_BYTES = 256
 
-function interpreterOf(script: string): string | undefined {
-  const bytes = Buffer.alloc(FIRST_BYTES)
+export const interpreterOf = (script: string): string | undefined =>
+  /^#![ \t]*(\/[^\s]*)/.exec(readStart(script, FIRST_BYTES))?.[1]
+
+/** The first bytes of an ordinary file; empty where it is gone, closed to us, or something else. */
+export function readStart(path: string, most = 64 << 10): string {
+  const bytes = Buffer.alloc(most)
   try {
-    const fd = openSync(script, constants.O_RDONLY | constants.O_NONBLOCK)
+    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
     try {
-      const length = readSync(fd, bytes, 0, bytes.length, 0)
-      return /^#![ \t]*(\/[^\s]*)/.exec(bytes.toString('utf8', 0, length))?.[1]
+      return fstatSync(fd).isFile() ? bytes.toString('utf8', 0, readSync(fd, bytes, 0, most, 0)) : ''
     } finally {
       closeSync(fd)
     }
   } catch {
-    return undefined // It is gone, or closed to us: the general hint has to do.
+    return ''
   }
 }

@@ -41,6 +41,7 @@ const notExecuted = (errno: number, code = 'COMMAND_NOT_FOUND', exitStatus = 127
   ...{ reason: 'setup', code, exitCode: -1, exitStatus, errno, step: 'execve', startedNs: 0 },
 })
 const SIGKILL = 9
+const CLIMBING = `${'../'.repeat(32)}etc/hostname`
 
 interface Case {
   readonly form?: JsonForm
@@ -104,6 +105,8 @@ const TOLD: readonly (readonly [string, Case])[] = [
   ['words of all kinds', { command: ['sh', '', '"\\', '\n\u0001', ODD_TEXT] }],
   ['a hidden path among the words of a command that succeeds', { command: ['ls', '/root'] }],
   ['a failure that names a path which is nowhere', { status: exited(1), command: ['ls', '/x'] }],
+  ['a failure that misses a name which is nowhere', { status: exited(1), stderr: 'cat: x/y: No such file\n' }],
+  ['a failure that denies a file', { status: exited(1), stderr: "x: Permission denied: 'file'\n" }],
   ['a failure that names a path of /etc', { status: exited(1), command: ['cat', '/etc/shadow'] }],
   ['a byte that begins no character', { stdout: Buffer.from([0x80]) }],
   ['a byte that UTF-8 does not have', { stderr: Buffer.from([0x41, 0xff]) }],
@@ -197,6 +200,9 @@ describeWith('gcc', 'the answer of the client', () => {
     ['two bytes where one is kept', { stdout: 'ab', cap: 1 }],
     ['a signal, and a path that is hidden', { status: killedBy(11), command: ['ls', '/root'] }],
     ['a signal, and words of a refusal', { status: killedBy(11), stderr: 'x: Operation not permitted\n' }],
+    ['a failure that misses a name which leads out', { status: exited(1), stderr: `x: ${CLIMBING}: No such file\n` }],
+    ['a failure of a command whose words lead out', { status: exited(1), command: ['cat', CLIMBING] }],
+    ['a failure that denies a socket', { status: exited(1), stderr: 'bind: Permission denied\n' }],
     ['an errno without words', { status: notExecuted(constants.errno.EIO, 'COMMAND_NOT_EXECUTABLE', 126) }],
     ['a missing interpreter', { status: { ...notExecuted(2, 'COMMAND_NOT_EXECUTABLE', 126), step: 'interpreter' } }],
     ['what the engine has printed', { status: { ...notExecuted(2), detail: 'bwrap: ...' } }],

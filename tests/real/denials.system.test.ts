@@ -18,6 +18,8 @@ interface Row {
   readonly denial: Partial<Denial>
   /** The fix takes the place of the row's flags. */
   readonly replaces?: boolean
+  /** Where the command runs, instead of `work`. */
+  readonly at?: string
 }
 
 const writes = (what: string, script: string, target: string): Row => ({
@@ -37,7 +39,75 @@ const fills = (what: string, directory: string, fix: string): Row => ({
   denial: { layer: 'limit', operation: 'write', target: directory, fix, evidence: 'sandbox' },
 })
 
+const hidden = (what: string, script: string, [target, fix]: readonly [string, string], at = PACKAGE): Row => ({
+  what,
+  script,
+  at,
+  denial: { layer: 'mount', operation: 'read', target, fix, evidence: 'stderr' },
+})
+const closed = (
+  what: string,
+  flags: readonly string[],
+  [script, target, fix]: readonly [string, string, string],
+): Row => ({
+  what,
+  flags,
+  script,
+  denial: { layer: 'mount', operation: 'create', target: `${target} (socket or FIFO)`, fix, key: 'zones' },
+  replaces: true,
+})
+const BIND = `python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'`
+
+/** A package of a project with several, and a place with a virtual environment. */
+const [PACKAGE, PYTHON] = ['mono/packages/a', 'python']
+
+const LED_OUT = (place: string): readonly Row[] => [
+  hidden('a name that climbs out', 'cat ../../base.json', [`${place}/mono/base.json`, `--ro ${place}/mono`]),
+  hidden('a name that a program has climbed', 'node climb.js', [`${place}/mono/base.json`, `--ro ${place}/mono`]),
+  hidden('a module above the package', 'node module.js', [`${place}/mono/node_modules/dep`, `--ro ${place}/mono`]),
+  hidden('a link to a directory elsewhere', 'cat far/data', [`${place}/library`, `--ro ${place}/library`]),
+  hidden('a relative link out of the project', 'cat near', [
+    `${place}/library/data`,
+    `--same-path --ro ${place}/library/data`,
+  ]),
+  {
+    ...hidden('the same, from a zone that was named', 'cat ../../base.json >made', [
+      `${place}/mono/base.json`,
+      `--rw ${place}/mono --workdir ${place}/mono/packages/a`,
+    ]),
+    flags: ['--rw', '.'],
+  },
+  hidden(
+    'a script of a virtual environment',
+    '.venv/bin/tool',
+    [`${place}/python/.venv/bin/python3`, '--same-path'],
+    PYTHON,
+  ),
+  hidden(
+    'a virtual environment that was activated',
+    '. .venv/bin/activate; python -c "import inside"',
+    [`${place}/python/.venv`, '--same-path'],
+    PYTHON,
+  ),
+]
+
+const SOCKETS = (place: string): readonly Row[] => [
+  closed('a socket in a writable zone', ['--rw', '.'], [BIND, '/workspace', `--rw ${place}/work:/workspace:sockets`]),
+  closed(
+    'a FIFO in a writable zone',
+    ['--rw', '.'],
+    ['mkfifo f', '/workspace/f', `--rw ${place}/work:/workspace:sockets`],
+  ),
+  closed(
+    'a FIFO in the scratch above a writable zone',
+    ['--rw', '.:/tmp/in/work'],
+    ['mkfifo /tmp/f', '/tmp/f', `--rw ${place}/work:/tmp/in/work:sockets`],
+  ),
+]
+
 const ROWS = (place: string): readonly Row[] => [
+  ...LED_OUT(place),
+  ...SOCKETS(place),
   writes('a redirection of the shell', 'echo 1 > made', '/workspace/made'),
   writes('python', `python3 -c 'open("made", "w")'`, '/workspace/made'),
   writes('git', 'git -C repository commit -q --allow-empty -m x', '/workspace/repository/.git/index.lock'),
@@ -95,6 +165,15 @@ const ROWS = (place: string): readonly Row[] => [
   },
 ]
 
+const MAKE = `
+  mkdir -p mono/packages/a mono/node_modules/dep python; cd mono
+  echo '{ "workspaces": ["packages/*"] }' >package.json; echo '{}' >base.json; echo >node_modules/dep/index.js
+  cd packages/a; echo 'require("../../base.json")' >climb.js; echo 'require("dep")' >module.js
+  ln -s "$(realpath ../../../library)" far; ln -s ../../../library/data near
+  cd ../../../python; python3 -m venv --without-pip .venv
+  touch "$(echo .venv/lib/python3*/site-packages)/inside.py"
+  printf '#!%s\\nimport inside\\n' "$PWD/.venv/bin/python3" >.venv/bin/tool; chmod +x .venv/bin/tool`
+
 /** `work` is where the command runs, `library` lies next to it. */
 async function makePlace(): Promise<string> {
   const place = await temporaryDirectory()
@@ -103,6 +182,7 @@ async function makePlace(): Promise<string> {
   await writeFile(join(place, 'library/data'), 'data\n')
   await writeFile(join(place, 'work/main.c'), 'int main(void) { return 0; }\n')
   await execa('git', ['init', '-q', join(place, 'work/repository')])
+  await execa('sh', ['-ec', MAKE], { cwd: place })
   return place
 }
 
@@ -111,14 +191,36 @@ const IDENTITY = ['AUTHOR', 'COMMITTER'].flatMap((who) => [`--env=GIT_${who}_NAM
 describeWith(['userns', 'git', 'python', 'strace'], 'a denial that is followed lets the command succeed', () => {
   test.each(ROWS('PLACE').map(({ what }, at) => [what, at] as const))('%s', async (_, at) => {
     const place = await makePlace()
-    const { flags = [], script, denial, replaces = false } = ROWS(place)[at] as Row
+    const { flags = [], script, denial, replaces = false, at: directory = 'work' } = ROWS(place)[at] as Row
     const run = (...words: readonly string[]) =>
-      runHere([...IDENTITY, ...words, '-c', script], { cwd: join(place, 'work'), env: { HOME: place } })
+      runHere([...IDENTITY, ...words, '-c', script], { cwd: join(place, directory), env: { HOME: place } })
     const refused = await run(...flags)
     expect(refused.ok).toBe(false)
     expect(refused.denials).toContainEqual(expect.objectContaining(denial))
     const fix = refused.denials.find((one) => one.fix === denial.fix)?.fix.split(' ') ?? []
     const { ok, denials, stderr } = await run(...(replaces ? [] : flags), ...fix)
     expect({ ok, denials, stderr }).toMatchObject({ ok: true, denials: [] })
+  })
+})
+
+describeWith(['userns', 'python'], 'nothing is denied', () => {
+  test.each([
+    ['a search without a match', 'grep nomatch main.c'],
+    ['a name that the host does not have either', 'cat nosuch ../nosuch /nosuch'],
+    ['a file without rights', 'cat closed; exit 1'],
+  ])('by %s', async (_, script) => {
+    const place = await makePlace()
+    await writeFile(join(place, 'work/closed'), '', { mode: 0 })
+    const { ok, denials, hints } = await runHere(['-c', script], { cwd: join(place, 'work'), env: { HOME: place } })
+    expect({ ok, denials, hints }).toEqual({ ok: false, denials: [], hints: [] })
+  })
+
+  test('to sockets and FIFOs of the scratch above a read-only zone', async () => {
+    const place = await makePlace()
+    const script = `cd /tmp; mkfifo f; ${BIND}; cd in/library; mkfifo f`
+    const { stderr } = await runHere(['--ro', `${place}/library:/tmp/in/library`, '-c', script], {
+      cwd: join(place, 'work'),
+    })
+    expect(stderr).toBe("mkfifo: cannot create fifo 'f': Read-only file system\n")
   })
 })
