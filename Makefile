@@ -25,7 +25,8 @@ LDFLAGS ?= -s -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code,--sort-section
 # Debian's musl-gcc has no specs for -static-pie, so its start files are named here; every other compiler knows the option.
 MUSL_LIB = $(shell sed -n 's/.*-specs "\(.*\)\/[^/]*".*/\1/p' "$$(command -v $(firstword $(CC)))" 2>/dev/null)
 ifneq ($(findstring musl,$(CC)),)
-GCC_FILE = $(shell $(CC) -print-file-name=$(1))
+# Before the setup there is no compiler yet; whoever needs it says so (NATIVE_STAMP).
+GCC_FILE = $(shell $(CC) -print-file-name=$(1) 2>/dev/null)
 LINK_FIRST = -static -nostartfiles -Wl,-pie,--no-dynamic-linker,-z,text $(MUSL_LIB)/rcrt1.o $(MUSL_LIB)/crti.o $(call GCC_FILE,crtbeginS.o)
 LINK_LAST  = $(call GCC_FILE,crtendS.o) $(MUSL_LIB)/crtn.o
 else
@@ -41,7 +42,10 @@ endif
 
 .PHONY: native-programs other-native install uninstall packages deb devcontainer all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants drivers test test-all test-touched setup-test-all client-table golden bench fleet-demo doctor clean help FORCE
 
-all: setup ## the same as setup
+## ---- set up
+
+all: setup ## the same as setup, and what to do next
+	@echo 'make: ready. Next: $(BIN)/llm-do exec -- ls -l   and   $(BIN)/llm-do doctor' >&2
 
 # For a make within a make whose caller has not said how much at once.
 AT_ONCE = --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
@@ -174,8 +178,8 @@ other-native:
 	@$(MAKE) $(AT_ONCE) native CC=$(OTHER_CC) BIN=build/$(OTHER)/bin
 
 PACKAGES ?= build/packages
-packages: native build other-native ## the packages of npm, for both machines, into build/packages
-	@node packaging/npm.mjs $(PACKAGES) $(PACKED)
+packages: native build $(if $(BOTH),other-native) ## the packages of npm for this machine, into build/packages; BOTH=1: for x64 and arm64
+	@node packaging/npm.mjs $(PACKAGES) $(if $(BOTH),$(PACKED),$(firstword $(PACKED)))
 
 DEB_ARCHITECTURE := $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 # Of the sources, not of the build.
@@ -187,7 +191,7 @@ deb: native build ## a package for Debian and Ubuntu, into build/packages
 native-programs: # their names, for packaging/tree
 	@echo $(NATIVE_PROGRAMS)
 
-run: all ## the main job on a real command: one allowed action, one denied, one JSON result
+run: setup ## the main job on a real command: one allowed action, one denied, one JSON result
 	@scripts/demo
 
 ## ---- checks
@@ -311,14 +315,15 @@ bench: all ## start-up and throughput next to bwrap and its peers
 	@test -e bench/main.mjs || { echo 'make: bench/main.mjs: there is no benchmark in this checkout' >&2; exit 1; }
 	@node bench/main.mjs
 
-fleet-demo: all ## Redis, one agent and a few tasks on this machine, and what became of them
+fleet-demo: setup ## Redis, one agent and a few tasks on this machine, and what became of them
 	@node bench/fleet.mjs demo
 
-doctor: all ## what this machine can hold, and the narrow fix for what it cannot
+doctor: setup ## what this machine can hold, and the narrow fix for what it cannot
 	@$(BIN)/llm-do doctor
 
 clean: ## remove everything that was built
 	rm -rf $(BIN) dist build
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^## ---- / { printf "%s%s:\n", n++ ? "\n" : "", substr($$0, 9) } /^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' \
+	  $(firstword $(MAKEFILE_LIST))

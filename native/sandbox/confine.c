@@ -35,8 +35,9 @@ static int is_kind(const char *path, mode_t kind) {
   return stat(path, &status) == 0 && (status.st_mode & S_IFMT) == kind;
 }
 
-static int is_closed_directory(const struct entry *entry) {
-  return entry->verb == V_ZONE && strcmp(entry->word[5], "closed") == 0 && !is_kind(entry->word[1], S_IFREG);
+static int is_closed_below(const struct entry *entry, const char *path, size_t length) {
+  if (entry->verb != V_ZONE || strcmp(entry->word[5], "closed") != 0) return 0;
+  return strncmp(entry->word[1], path, length) == 0 && entry->word[1][length] == '/' && !is_kind(entry->word[1], S_IFREG);
 }
 
 /*
@@ -48,7 +49,7 @@ static uint64_t kept_from(const struct launchfile *file, const char *path) {
   size_t position = 0, length = strlen(path);
   struct entry entry;
   while (launchfile_next(file, &position, &entry))
-    if (is_closed_directory(&entry) && strncmp(entry.word[1], path, length) == 0 && entry.word[1][length] == '/')
+    if (is_closed_below(&entry, path, length))
       kept |= RIGHT_RESOLVE_UNIX | (strcmp(entry.word[2], "ro") == 0 ? 0 : RIGHT_MAKE_SOCK | RIGHT_MAKE_FIFO);
   return kept;
 }
