@@ -77,6 +77,7 @@ function commandFor(building: Building): Command {
     .allowExcessArguments(takesCommandLine)
     .configureOutput({ writeOut, writeErr: () => undefined, getOutHelpWidth })
     .exitOverride((error) => refuse({ error, declaration, path, options, command }))
+  if (declaration.execOptions !== undefined) command.addHelpText('after', SHARED_OPTIONS)
   for (const operand of operands) command.addArgument(argumentFor(path, operand))
   const hint = `llm-do ${path} ${usageOf(declaration)}`
   const ownOptions = [...flags.map(flagFor(words, hint)), ...execOptionsOf(building)]
@@ -121,11 +122,13 @@ const flagFor =
     option: optionFor(flag, { words, hint }),
   })
 
-/** Grouped as in the help of exec. */
+const SHARED_OPTIONS = '\nAlso the options of llm-do exec that set the policy: llm-do exec --help\n'
+
+/** The help of exec has them. */
 function execOptionsOf({ declaration, words, options }: Building): readonly NamedOption[] {
   return options.filter(isTakenBy(declaration)).map((option) => ({
     name: option.name,
-    option: optionFor(option, { words, hint: 'llm-do exec --help' }).helpGroup(`${option.group}:`),
+    option: optionFor(option, { words, hint: 'llm-do exec --help' }).hideHelp(),
   }))
 }
 

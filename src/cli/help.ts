@@ -2,7 +2,7 @@
 import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
 import { OPTION_GROUPS } from '../policy/options.ts'
 import { OWN_OPTIONS } from './exec-arguments.ts'
-import { DECLARED, usageOf } from './subcommands.ts'
+import { DECLARED, type SubcommandDeclaration, usageOf, VERB_GROUPS } from './subcommands.ts'
 
 const WIDTH = 80
 /** Where the meaning begins. */
@@ -92,15 +92,24 @@ export function programUsage(): string {
   return [
     'Usage: llm-do COMMAND',
     'Runs commands in sandboxes: one command in, one result out.',
-    ...DECLARED.map((declaration) => {
-      const { name, help } = declaration
-      return row(`${name} ${usageOf(declaration, true)}`.trim(), [upTo(help, /\.$/), upTo(help, /,/)])
-    }),
-    row('--help, --version', ['Print this text, the version']),
+    ...VERB_GROUPS.flatMap((group) => [
+      '',
+      `${group}:`,
+      ...DECLARED.filter((declaration) => declaration.group === group).map(verbRow),
+    ]),
+    '',
     'Examples:',
     '  llm-do exec -- ls -l',
     '  llm-do doctor',
-    'More: llm-do exec --help, man llm-do-exec',
+    'More: llm-do COMMAND --help, man llm-do-exec',
     '',
   ].join('\n')
+}
+
+/** A usage that is longer than the column is left to the help of the verb. */
+function verbRow(declaration: SubcommandDeclaration): string {
+  const { name, help } = declaration
+  const usage = `${name} ${usageOf(declaration, true)}`.trim()
+  const isShort = usage.length <= COLUMN - 4
+  return row(isShort ? usage : name, [upTo(help, /\.$/), upTo(help, / \(|;/), upTo(help, /,/)])
 }

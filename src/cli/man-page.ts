@@ -93,7 +93,7 @@ const BLOCKS: readonly Block[] = [
   ]),
   section('OTHER COMMANDS'),
   ...DECLARED.filter(({ name }) => name !== 'exec').flatMap((declaration) => subcommandEntries('llm-do', declaration)),
-  paragraph('Any other first word is handed to the next **llm-do** on PATH.'),
+  paragraph('Any other first word is refused.'),
   section('EXIT STATUS'),
   ...EXIT_STATUSES.map(([status, meaning]): Block => ({ kind: 'entry', term: status, text: meaning })),
   paragraph('What these leave open (exit code 137, or killed?) is exact in the result of --json.'),

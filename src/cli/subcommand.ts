@@ -12,6 +12,9 @@ export type Subcommand = (call: Call) => Promise<number>
 /** Exit status of a check that found something: `audit verify`, `doctor`. */
 export const FOUND_PROBLEMS = 1
 
+/** Exit status of a verb that could not do all that it was asked to, as of every refusal. */
+export const FAILED = 125
+
 /** A subcommand whose whole command line is declared in subcommands.ts. */
 export function subcommand(name: SubcommandName, run: (parsed: Arguments, call: Call) => Promise<number>): Subcommand {
   return async (call) => {

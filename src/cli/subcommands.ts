@@ -34,8 +34,13 @@ export interface FlagDeclaration {
   readonly help: string
 }
 
+/** In the order of `llm-do --help`. */
+export const VERB_GROUPS = ['Run', 'Background', 'Changes', 'Explain', 'Serve', 'Maintain'] as const
+
 export interface SubcommandDeclaration {
   readonly name: string
+  /** An action has the group of its verb. */
+  readonly group?: (typeof VERB_GROUPS)[number]
   /** One sentence. */
   readonly help: string
   readonly flags?: readonly FlagDeclaration[]
@@ -53,9 +58,10 @@ export interface SubcommandDeclaration {
 const JSON_FLAG: FlagDeclaration = { name: 'json', help: 'Print JSON.' }
 
 export const SUBCOMMANDS = [
-  { name: 'exec', help: 'Run one command in a sandbox.', takesCommandLine: true },
+  { name: 'exec', group: 'Run', help: 'Run one command in a sandbox.', takesCommandLine: true },
   {
     name: 'profiles',
+    group: 'Run',
     help: 'List the profiles, or print one with all that it extends.',
     flags: [JSON_FLAG],
     isActionOptional: true,
@@ -69,6 +75,7 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'workers',
+    group: 'Run',
     help: 'List the workers of a project, print what one may do, or find mistakes in all their files.',
     actions: [
       { name: 'list', help: 'List the workers of a project.', flags: [JSON_FLAG] },
@@ -88,9 +95,10 @@ export const SUBCOMMANDS = [
       },
     ],
   },
-  { name: 'init', help: 'Write a commented workshop and a first worker for this project.' },
+  { name: 'init', group: 'Run', help: 'Write a first workshop and worker for this project.' },
   {
     name: 'doctor',
+    group: 'Explain',
     help: 'Say what this machine can hold, and how to mend it.',
     flags: [
       JSON_FLAG,
@@ -107,17 +115,20 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'why',
+    group: 'Explain',
     help: 'Run the last failed command again, watched and without a trace, and say what the sandbox refused it.',
     arguments: [{ name: 'ID', isOptional: true }],
     flags: [{ name: 'list', help: 'List the last runs that failed, with their IDs.' }, JSON_FLAG],
   },
   {
     name: 'learn',
+    group: 'Run',
     help: 'Print the smallest profile for a command, which the host does not notice.',
     takesCommandLine: true,
   },
   {
     name: 'mcp',
+    group: 'Serve',
     help: 'Serve commands in a sandbox to an agent, by the Model Context Protocol; these options are its policy.',
     flags: [
       { name: 'http', argument: 'PORT', help: 'Serve HTTP on 127.0.0.1 instead of stdin and stdout (0: a free port).' },
@@ -127,12 +138,14 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'changes',
+    group: 'Changes',
     help: 'List what a run changed; without ID, the last run here.',
     arguments: [{ name: 'ID', isOptional: true, completes: 'layers' }],
     flags: [JSON_FLAG],
   },
   {
     name: 'diff',
+    group: 'Changes',
     help: 'Print the same as a patch that git apply takes.',
     arguments: [
       { name: 'ID', isOptional: true, completes: 'layers' },
@@ -142,6 +155,7 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'apply',
+    group: 'Changes',
     help: 'Make changes of a run on the host, wholly or not at all; without ID, of the last run here.',
     arguments: [
       { name: 'ID', isOptional: true, completes: 'layers' },
@@ -155,35 +169,41 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'undo',
+    group: 'Changes',
     help: 'Take the last apply of a run back, unless something has changed since.',
     arguments: [{ name: 'ID', isOptional: true, completes: 'layers' }],
     flags: [{ name: 'force', help: 'Also where nothing proves what that apply did.' }],
   },
   {
     name: 'discard',
+    group: 'Changes',
     help: 'Forget the changes of runs.',
     arguments: [{ name: 'ID', isOptional: true, repeats: true, completes: 'layers' }],
     flags: [{ name: 'force', help: 'Also where they are damaged or half applied.' }],
   },
   {
     name: 'run',
-    help: 'Start a command in a sandbox that stays in the background.',
+    group: 'Background',
+    help: 'Start a command in a sandbox in the background.',
     flags: [{ name: 'name', argument: 'NAME', help: 'What it is called from then on.' }],
     takesCommandLine: true,
   },
   {
     name: 'logs',
+    group: 'Background',
     help: 'Print what a command in the background has printed.',
-    arguments: [{ name: 'NAME', completes: 'sandboxes' }],
+    arguments: [{ name: 'NAME', isOptional: true, completes: 'sandboxes' }],
     flags: [{ name: 'follow', help: 'Go on while it runs (-f).' }, JSON_FLAG],
   },
   {
     name: 'stop',
+    group: 'Background',
     help: 'End sandboxes in the background, and forget them.',
-    arguments: [{ name: 'NAME', repeats: true, completes: 'sandboxes' }],
+    arguments: [{ name: 'NAME', isOptional: true, repeats: true, completes: 'sandboxes' }],
   },
   {
     name: 'ps',
+    group: 'Background',
     help: 'List the live runs (of this user; for root of all), or those whose changes wait.',
     flags: [
       { name: 'ended', help: 'List the sandboxes in the background that have ended, until they are stopped.' },
@@ -193,11 +213,13 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'kill',
-    help: 'End runs and everything they started; an ID may be shortened.',
-    arguments: [{ name: 'ID', repeats: true, completes: 'runs' }],
+    group: 'Background',
+    help: 'End runs and all they started; without ID, the last run here.',
+    arguments: [{ name: 'ID', isOptional: true, repeats: true, completes: 'runs' }],
   },
   {
     name: 'homes',
+    group: 'Maintain',
     help: 'List the home directories that are kept (--home NAME), or remove one of this directory.',
     flags: [JSON_FLAG],
     isActionOptional: true,
@@ -209,14 +231,16 @@ export const SUBCOMMANDS = [
       },
     ],
   },
-  { name: 'prune', help: 'Remove what killed runners left behind.' },
+  { name: 'prune', group: 'Maintain', help: 'Remove what killed runners left behind.' },
   {
     name: 'images',
+    group: 'Maintain',
     help: 'List the images that stand for a runtime, or fetch those that are missing.',
     flags: [{ name: 'pull', help: 'Fetch the images that are missing.' }, JSON_FLAG],
   },
   {
     name: 'audit',
+    group: 'Explain',
     help: 'Check that an audit log was not changed.',
     actions: [
       {
@@ -228,6 +252,7 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'pool',
+    group: 'Serve',
     help: 'Keep sandboxes ready, so that runs start at once.',
     actions: [
       {
@@ -249,6 +274,7 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'fleet-server',
+    group: 'Serve',
     help: 'Serve agents on this machine: a queue of tasks, and a page to submit, watch and cancel them.',
     flags: [
       { name: 'port', argument: 'N', help: 'Listen on 127.0.0.1:N (8930; 0: any free one).' },
@@ -257,6 +283,7 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'agent',
+    group: 'Serve',
     help: 'Serve the tasks of a server, each in a sandbox of its own.',
     flags: [
       { name: 'server', argument: 'URL', help: 'Address of the server (SERVER_URL).' },
@@ -274,6 +301,7 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'batch',
+    group: 'Serve',
     help: 'Run each line of JSON of a file, or of stdin (-), in a sandbox, and print a line for each.',
     arguments: [{ name: 'FILE', completes: 'files' }],
     flags: [
@@ -286,6 +314,7 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'cache',
+    group: 'Maintain',
     help: 'List or remove what --cache keeps, or forget the plans of runs.',
     actions: [
       { name: 'list', help: 'List what --cache keeps, as PROJECT/NAME.' },
@@ -299,18 +328,20 @@ export const SUBCOMMANDS = [
   },
   {
     name: 'completion',
+    group: 'Maintain',
     help: 'Print the completion of the command line for a shell.',
     arguments: [{ name: 'SHELL', choices: ['bash', 'zsh', 'fish'] }],
   },
   {
     name: 'help',
+    group: 'Explain',
     help: 'Print how a command is called.',
     arguments: [
       { name: 'COMMAND', isOptional: true },
       { name: 'ACTION', isOptional: true },
     ],
   },
-  { name: 'version', help: 'Print the version.' },
+  { name: 'version', group: 'Explain', help: 'Print the version.' },
 ] as const satisfies readonly SubcommandDeclaration[]
 
 export type SubcommandName = (typeof SUBCOMMANDS)[number]['name']

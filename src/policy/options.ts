@@ -103,6 +103,7 @@ const OF_RUNS: readonly OptionDeclaration[] = [
   }),
   declare({
     name: 'approval',
+    isRare: true,
     argument: 'prompt|approve_all|reject_all',
     group: 'Workers',
     standard: 'prompt',
@@ -111,6 +112,7 @@ const OF_RUNS: readonly OptionDeclaration[] = [
   }),
   declare({
     name: 'allow-shell-syntax',
+    isRare: true,
     group: 'Workers',
     help: "Let -c use shell metacharacters under a worker's rules.",
   }),
@@ -125,6 +127,7 @@ const OF_RUNS: readonly OptionDeclaration[] = [
   }),
   declare({
     name: 'cow-continue',
+    isRare: true,
     argument: 'ID',
     completes: 'layers',
     group: 'Files',
@@ -148,10 +151,10 @@ const OF_RUNS: readonly OptionDeclaration[] = [
     choices: ['text', 'json'],
     help: 'Print the plan and run nothing; json has all of it, for programs.',
   }),
-  declare({ name: 'argv', group: 'Output', help: 'With --plan: print the exact process.' }),
-  declare({ name: 'why', argument: 'KEY', group: 'Output', help: 'With --plan: print who set KEY.' }),
+  declare({ name: 'argv', isRare: true, group: 'Output', help: 'With --plan: print the exact process.' }),
+  declare({ name: 'why', isRare: true, argument: 'KEY', group: 'Output', help: 'With --plan: print who set KEY.' }),
   declare({ name: 'audit', argument: 'FILE', group: 'Output', help: 'Append one JSON line per run.' }),
-  declare({ name: 'log', group: 'Output', help: 'Say on stderr how the command was isolated.' }),
+  declare({ name: 'log', isRare: true, group: 'Output', help: 'Say on stderr how the command was isolated.' }),
 ]
 
 /** In the order of the manual. */

@@ -132,6 +132,16 @@ export function findNamed(env: Environment, word: string): NamedSandbox {
   )
 }
 
+/** @throws SandboxError SANDBOX_NOT_FOUND where none was started in this directory */
+export function lastNamed(env: Environment, directory: string): NamedSandbox {
+  const here = listNamed(env).filter((sandbox) => sandbox.directory === directory)
+  const [last] = here.toSorted((one, other) => other.started - one.started)
+  if (last !== undefined) return last
+  throw new SandboxError('SANDBOX_NOT_FOUND', 'no sandbox in the background was started in this directory.', {
+    hint: 'llm-do ps, or llm-do ps --ended',
+  })
+}
+
 /** The ID of a run by the name of its sandbox; any other word as it is. */
 export const runIdOf = (env: Environment, word: string): string =>
   listNamed(env).find(({ name }) => name === word)?.runId ?? word

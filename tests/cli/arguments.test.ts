@@ -62,7 +62,12 @@ describe('what cannot be understood is refused, with what was meant', () => {
       'profiles: expected [show NAME], got "shwo". Did you mean "show"?',
       'llm-do profiles [--json] [show NAME]',
     ],
-    ['kill', [], 'kill: expected ID..., got nothing.', 'llm-do kill ID...'],
+    [
+      'cache',
+      ['remove'],
+      'cache remove: expected PROJECT[/NAME]..., got nothing.',
+      'llm-do cache remove PROJECT[/NAME]...',
+    ],
     [
       'completion',
       ['bsh'],
@@ -105,11 +110,10 @@ describe('help', () => {
     },
   )
 
-  test('of an action lists the options of exec that it takes, in their groups', () => {
+  test('of an action leaves the options of exec that it takes to the help of exec', () => {
     const text = helpOf('workers', 'show')
     expect(text).toMatch(/^Usage: llm-do workers show /m)
-    expect(text).toMatch(/^Limits:$/m)
-    expect(text).toMatch(/^ +--memory <value> /m)
-    expect(text).not.toContain('--audit')
+    expect(text).toMatch(/^Also the options of llm-do exec .*: llm-do exec --help$/m)
+    expect(text).not.toContain('--memory')
   })
 })

@@ -1,15 +1,17 @@
 import { describe, expect, test } from 'vitest'
+import { parseArguments } from '../../src/cli/arguments.ts'
 import { execUsage, programUsage } from '../../src/cli/help.ts'
-import { SUBCOMMANDS } from '../../src/cli/subcommands.ts'
+import { DECLARED, SUBCOMMANDS, VERB_GROUPS } from '../../src/cli/subcommands.ts'
+import { EXPLAINED_OPTIONS } from '../../src/policy/option-help.ts'
 import { OPTION_GROUPS, OPTIONS } from '../../src/policy/options.ts'
 
 describe('the help of exec', () => {
-  const lines = execUsage().split('\n')
+  const lines = execUsage().trimEnd().split('\n')
   test('is at most 80 columns wide', () => {
     expect(lines.filter((line) => line.length > 80)).toEqual([])
   })
   test('fits a tall terminal', () => {
-    expect(lines.length).toBeLessThanOrEqual(73)
+    expect(lines.length).toBeLessThanOrEqual(60)
   })
   test.each(OPTIONS.filter(({ isRare }) => isRare !== true).map(({ name }) => name))(
     'names --%s once, with a meaning',
@@ -37,8 +39,22 @@ describe('the help of exec', () => {
   })
 })
 
-test('the help of the program names every command', () => {
-  const text = programUsage()
-  for (const { name } of SUBCOMMANDS) expect(text).toMatch(new RegExp(`^ {2}${name}( |$)`, 'm'))
-  expect(text.split('\n').filter((line) => line.length > 80)).toEqual([])
+test('the help of the program names every command once, in a group, and its meaning in one column', () => {
+  const lines = programUsage().split('\n')
+  const rows = lines.filter((line) => /^ {2}[a-z]/.test(line) && !line.startsWith('  llm-do'))
+  expect(rows.map((row) => row.trim().split(' ')[0]).toSorted()).toEqual(SUBCOMMANDS.map(({ name }) => name).toSorted())
+  expect(rows.filter((row) => !/^ {2}\S.{22} \S/.test(row))).toEqual([])
+  expect(lines.filter((line) => line.length > 80)).toEqual([])
+  for (const group of VERB_GROUPS) expect(lines).toContain(`${group}:`)
 })
+
+test.each(DECLARED.flatMap((one) => [one, ...(one.actions ?? [])].map((verb) => [verb.name, one] as const)))(
+  'the help of %s is at most 60 lines of 80 columns',
+  (name, declaration) => {
+    const words = name === declaration.name ? ['--help'] : [name, '--help']
+    const parsed = parseArguments(declaration, words, EXPLAINED_OPTIONS)
+    const lines = 'help' in parsed ? parsed.help.split('\n') : []
+    expect(lines.length).toBeLessThanOrEqual(60)
+    expect(lines.slice(1).filter((line) => line.length > 80)).toEqual([])
+  },
+)

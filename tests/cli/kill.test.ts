@@ -37,7 +37,7 @@ test.each([
   ['an unknown ID', 'x', 'no run x is alive (see: llm-do ps)'],
   ["another user's ID", 'foreign3', "run foreign3 is another user's, who alone can end it (see: llm-do ps)"],
 ])('%s ends none', async (_, operand, message) => {
-  expect(await kill({ text: [operand], env: {}, parent: 0 })).toBe(1)
+  expect(await kill({ text: [operand], env: {}, parent: 0 })).toBe(125)
   expect(killed()).toEqual([])
   expect(writeStderr).toHaveBeenCalledWith([`llm-do: ${message}`])
 })

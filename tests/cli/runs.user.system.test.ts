@@ -93,7 +93,10 @@ describeWith('userns', 'a live run', () => {
         [...id]
           .map((_, at) => id.slice(0, at + 1))
           .find((start) => ids.filter((other) => other.startsWith(start)).length === 1)
-      expect(await kill(as, shortest(one.listed.id) ?? '', two.listed.id)).toEqual({ status: 0, err: '' })
+      expect(await kill(as, shortest(one.listed.id) ?? '', two.listed.id)).toEqual({
+        status: 0,
+        err: `llm-do: run ${one.listed.id} was ended\nllm-do: run ${two.listed.id} was ended\n`,
+      })
       expect((await Promise.all([one.child, two.child])).map(({ signal }) => signal)).toEqual(['SIGTERM', 'SIGTERM'])
     })
   })
@@ -105,7 +108,7 @@ describeWith(['userns', 'root', 'plain-user'], 'root', () => {
     const seen = (await ps('root')).find(({ id }) => id === listed.id)
     expect(seen).toEqual(listed)
     expect(await kill('root', listed.id)).toEqual({
-      status: 1,
+      status: 125,
       err: `llm-do: run ${listed.id} is another user's, who alone can end it (see: llm-do ps)\n`,
     })
     expect(await own()).toMatchObject({ directory: cwd })

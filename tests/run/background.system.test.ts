@@ -31,7 +31,8 @@ describeWith('userns', 'a sandbox in the background', () => {
       })
       const { id = '' } = (await listed(name)) ?? {}
       expect((await llmDo(['logs', id])).out).toMatch(/^one\n/)
-      expect(await llmDo(['stop', id.slice(0, -1)])).toEqual({ status: 0, out: '', err: '' })
+      expect(await llmDo(['logs'])).toEqual(await llmDo(['logs', id]))
+      expect(await llmDo(['stop'])).toEqual({ status: 0, out: '', err: `llm-do: ${name} was stopped\n` })
       expect([await listed(name), await ended(name)]).toEqual([undefined, undefined])
       expect(await llmDo(['logs', name])).toMatchObject({ status: 125 })
       await expectNothingLeft({ before, mark: name })
@@ -104,7 +105,7 @@ describeWith('userns', 'a sandbox in the background', () => {
       onTestFinished(() => void bystander.kill())
       const supervisor = `11111111-2222-3333-4444-555555555555/4026531836/${bystander.pid}:1`
       writeFileSync(state, JSON.stringify({ ...written, supervisor }))
-      expect(await llmDo(['stop', name])).toMatchObject({ status: 1, err: expect.stringContaining('does not end') })
+      expect(await llmDo(['stop', name])).toMatchObject({ status: 125, err: expect.stringContaining('does not end') })
       expect(bystander.exitCode ?? bystander.signalCode).toBeNull()
       process.kill(Number.parseInt(written.supervisor.split('/').at(-1), 10), 'SIGKILL')
       await expect.poll(() => ended(name), PATIENCE).toMatchObject({ state: 'lost' })
@@ -114,7 +115,7 @@ describeWith('userns', 'a sandbox in the background', () => {
     test('is ended by kill, by its name', async () => {
       const { llmDo, start, ended } = await backgroundOf(as)
       const name = await start('--', 'sleep', '300')
-      expect(await llmDo(['kill', name])).toEqual({ status: 0, out: '', err: '' })
+      expect(await llmDo(['kill', name])).toMatchObject({ status: 0, out: '' })
       await expect.poll(() => ended(name), PATIENCE).toMatchObject({ result: { reason: 'cancelled' } })
     })
   })

@@ -1,14 +1,15 @@
 /**
- * `llm-do logs NAME`: what a command in the background has printed, on the streams that it was printed to.
+ * `llm-do logs [NAME]`: what a command in the background has printed, on the streams that it was printed to.
  *
  * Edge: the clock.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../../error.ts'
 import { jsonLine } from '../../report/json.ts'
-import { directoryOfNamed, findNamed, type NamedSandbox, stateOf } from '../../run/named-sandboxes.ts'
+import { directoryOfNamed, findNamed, lastNamed, type NamedSandbox, stateOf } from '../../run/named-sandboxes.ts'
 import { bytesOf, type LogLine, LogReader } from '../../run/output-log.ts'
 import type { Environment } from '../call.ts'
+import { currentDirectory } from '../current-directory.ts'
 import { writeBytes, writeStdout } from '../stdio.ts'
 import { type Subcommand, subcommand } from '../subcommand.ts'
 
@@ -26,8 +27,9 @@ function isRunning(env: Environment, { name }: NamedSandbox): boolean {
   }
 }
 
-const parsed = subcommand('logs', async ({ operands: [word = ''], flags }, { env }) => {
-  const sandbox = findNamed(env, word)
+const parsed = subcommand('logs', async ({ operands: [word], flags }, call) => {
+  const { env } = call
+  const sandbox = word === undefined ? lastNamed(env, currentDirectory(call)) : findNamed(env, word)
   const reader = new LogReader(directoryOfNamed(env, sandbox.name))
   for (let isLast = false; !isLast; ) {
     // Asked before the look: what was printed before the end is in the log by then.

@@ -1,5 +1,5 @@
 /**
- * `llm-do stop NAME...`: ends sandboxes in the background, and forgets them, their logs and their results.
+ * `llm-do stop [NAME...]`: ends sandboxes in the background, and forgets them, their logs and their results.
  *
  * Edge: signals, the clock.
  */
@@ -7,13 +7,21 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../../error.ts'
 import { isHere } from '../../os/process-identity.ts'
 import { errorLines } from '../../report/text.ts'
-import { directoryOfNamed, findNamed, forgetNamed, isSupervised, type NamedSandbox } from '../../run/named-sandboxes.ts'
+import {
+  directoryOfNamed,
+  findNamed,
+  forgetNamed,
+  isSupervised,
+  lastNamed,
+  type NamedSandbox,
+} from '../../run/named-sandboxes.ts'
 import type { Environment } from '../call.ts'
+import { currentDirectory } from '../current-directory.ts'
 import { writeStderr } from '../stdio.ts'
-import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
+import { FAILED, subcommand } from '../subcommand.ts'
 
 const PAUSE_MS = 10
-/** The command has a quarter of a second to end by itself; then the walls are taken down, and changes are looked through. */
+/** The command has a quarter of a second to ends on its own; then the walls are taken down, and changes are looked through. */
 const PATIENCE_MS = 10_000
 
 /** `<boot>/<pid namespace>/<pid>:<start time>`. */
@@ -39,8 +47,7 @@ async function untilGone(env: Environment, sandbox: NamedSandbox): Promise<boole
 }
 
 /** It ends its run and says so in the result; one that does not is killed, and the run with it. */
-async function stopOne(env: Environment, word: string): Promise<void> {
-  const sandbox = findNamed(env, word)
+async function stopOne(env: Environment, sandbox: NamedSandbox): Promise<string> {
   const { name, supervisor } = sandbox
   signalSupervisor(env, sandbox, 'SIGTERM')
   if (!(await untilGone(env, sandbox))) signalSupervisor(env, sandbox, 'SIGKILL')
@@ -49,15 +56,18 @@ async function stopOne(env: Environment, word: string): Promise<void> {
       hint: `ps -o stat,wchan -p ${pidOf(supervisor)}`,
     })
   forgetNamed(directoryOfNamed(env, name))
+  return `llm-do: ${name} was stopped`
 }
 
-export const stop = subcommand('stop', async ({ operands }, { env }) => {
-  const ends = await Promise.allSettled(operands.map((word) => stopOne(env, word)))
-  const problems = ends.flatMap((end) => {
-    if (end.status === 'fulfilled') return []
+export const stop = subcommand('stop', async ({ operands }, call) => {
+  const { env } = call
+  const words = operands.length === 0 ? [lastNamed(env, currentDirectory(call)).name] : operands
+  const ends = await Promise.allSettled(words.map(async (word) => stopOne(env, findNamed(env, word))))
+  const lines = ends.flatMap((end) => {
+    if (end.status === 'fulfilled') return [end.value]
     if (end.reason instanceof SandboxError) return errorLines(end.reason)
     throw end.reason
   })
-  await writeStderr(problems)
-  return problems.length === 0 ? 0 : FOUND_PROBLEMS
+  await writeStderr(lines)
+  return ends.every(({ status }) => status === 'fulfilled') ? 0 : FAILED
 })

@@ -78,7 +78,7 @@ export const runtime = scalar<(typeof RUNTIMES)[number], string>(oneOf(RUNTIMES)
   unit: 'word',
   type: 'string',
   enum: RUNTIMES,
-  flag: flag('runtime', 'NAME'),
+  flag: { ...flag('runtime', 'NAME'), isRare: true },
   narrowing: chosen((granted) => granted === undefined, 'default'),
 })
 

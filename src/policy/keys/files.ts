@@ -129,6 +129,7 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
     },
     {
       name: 'zone',
+      isRare: true,
       argument: NAMED_ZONE,
       group: 'Files',
       repeats: true,

@@ -200,6 +200,7 @@ export const credentials: Key<readonly CredentialInput[], readonly CredentialInp
   flags: [
     {
       name: 'credential',
+      isRare: true,
       argument: CREDENTIAL,
       group: 'Inside',
       repeats: true,
@@ -282,6 +283,6 @@ export const sshAgent = scalar<boolean, boolean>(readBoolean, {
   unit: 'true or false',
   type: 'boolean',
   default: false,
-  flag: { name: 'ssh-agent', group: 'Inside' },
+  flag: { name: 'ssh-agent', isRare: true, group: 'Inside' },
   narrowing: ranked([false, true]),
 })

@@ -193,6 +193,7 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
     },
     {
       name: 'deny-host',
+      isRare: true,
       argument: 'HOST[:PORT]',
       group: 'Network',
       part: 'deny',

@@ -87,6 +87,7 @@ export const protect = list<string>(readRelativePath, {
   unit: 'list of paths',
   flag: {
     name: 'protect',
+    isRare: true,
     argument: 'PATH',
     group: 'Files',
     repeats: true,
@@ -134,6 +135,7 @@ export const requireNeeds = list<Need>(readNeed, {
   unit: 'list of words',
   flag: {
     name: 'require',
+    isRare: true,
     argument: 'WORD,...',
     group: 'Policy',
     repeats: true,
@@ -148,7 +150,7 @@ export const bestEffort: Key<boolean, boolean, boolean> & { readonly default: bo
     unit: 'true or false',
     type: 'boolean',
     default: false,
-    flag: { name: 'best-effort', group: 'Policy' },
+    flag: { name: 'best-effort', isRare: true, group: 'Policy' },
     narrowing: ranked([false, true]),
   },
 )
