@@ -20,7 +20,7 @@ ifeq ($(origin CC),default)
 CC := musl-gcc
 endif
 CFLAGS  ?= -std=gnu11 -O2 -fdata-sections -Wall -Wextra -Werror -fPIE -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
-# Static, at a random address, relocations read-only before main, no executable stack. What each costs: docs/performance.md.
+# Static, at a random address, relocations read-only before main, no executable stack. What each costs: docs/internals/performance.md.
 LDFLAGS ?= -s -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code,--sort-section=alignment
 # Debian's musl-gcc has no specs for -static-pie, so its start files are named here; every other compiler knows the option.
 MUSL_LIB = $(shell sed -n 's/.*-specs "\(.*\)\/[^/]*".*/\1/p' "$$(command -v $(firstword $(CC)))" 2>/dev/null)

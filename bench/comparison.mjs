@@ -54,7 +54,7 @@ function wordsOf({ argv, env }) {
   return [...(variables.length === 0 ? [] : ['env', ...variables]), ...argv(['true'])]
 }
 
-/** As Markdown, for docs/performance.md. */
+/** As Markdown, for docs/internals/performance.md. */
 export function comparisonTable({ rows, times }) {
   const line = (cells) => `| ${cells.join(' | ')} |`
   const head = ['', 'ms', '/ naive bwrap', ...Object.keys(COLUMNS)]

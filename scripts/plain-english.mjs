@@ -63,17 +63,17 @@ function placesInProse(text) {
 
 const kindOf = (file) => /\.(\w+)$/.exec(file)?.[1] ?? ''
 
-/** `src/report`, `native/lib`, `tests`, `docs`: the rooms that have a budget. */
+/** `src/report`, `native/lib`, `tests`, `docs/guide`: the rooms that have a budget. */
 function roomOf(file) {
   const [top, room] = file.split('/')
-  return (top === 'src' || top === 'native') && file.split('/').length > 2
+  return (top === 'src' || top === 'native' || top === 'docs') && file.split('/').length > 2
     ? `${top}/${room}`
     : file.includes('/')
       ? top
       : 'root'
 }
 
-const generated = new Set(['src/contract.ts', 'native/lib/contract.h', 'docs/adversary.md'])
+const generated = new Set(['src/contract.ts', 'native/lib/contract.h', 'docs/internals/adversary.md'])
 
 export function placesOf(file, text) {
   const kind = kindOf(file)

@@ -4,7 +4,7 @@
  */
 import { EXIT_KILLED, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, EXIT_SETUP } from './contract.ts'
 
-/** Stable codes, for programs. Each one is explained in docs/errors.md (a test compares the two). */
+/** Stable codes, for programs. Each one is explained in docs/reference/errors.md (a test compares the two). */
 export const ERROR_CODES = {
   USAGE: 'The command line cannot be understood.',
   OPTIONS_INVALID: 'The options of a function of the library cannot be understood.',

@@ -1,5 +1,5 @@
 /**
- * The library: `import { exec, spawn, plan, doctor, openSandbox, serveTasks } from 'llm-do-exec'`; docs/library.md shows it.
+ * The library: `import { exec, spawn, plan, doctor, openSandbox, serveTasks } from 'llm-do-exec'`; docs/reference/library.md shows it.
  * Edge: process.env.
  */
 import { type DoctorReport, doctor as examine } from './doctor/checks.ts'

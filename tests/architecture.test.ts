@@ -12,7 +12,7 @@ import { BACKEND_NAMES } from '../src/policy/values.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 
-/** Top to bottom; a room imports from its own floor's room and from the floors below it. docs/architecture.md tells why. */
+/** Top to bottom; a room imports from its own floor's room and from the floors below it. docs/internals/architecture.md tells why. */
 const FLOORS: readonly (readonly string[])[] = [
   ['cli', 'index'],
   ['fleet', 'mcp'],

@@ -6,9 +6,10 @@ import { describe, expect, test } from 'vitest'
 import { OPTIONS } from '../src/policy/options.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const PAGES = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)].filter((page) =>
-  page.endsWith('.md'),
-)
+const PAGES = [
+  'README.md',
+  ...readdirSync(join(ROOT, 'docs'), { recursive: true }).map((name) => `docs/${name}`),
+].filter((page) => page.endsWith('.md'))
 const textOf = (page: string): string => readFileSync(join(ROOT, page), 'utf8')
 const README = textOf('README.md')
 

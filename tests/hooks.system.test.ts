@@ -1,4 +1,4 @@
-/** The lines of docs/hooks.md do what the page says, with the client played where it cannot be had. */
+/** The lines of docs/guide/hooks.md do what the page says, with the client played where it cannot be had. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

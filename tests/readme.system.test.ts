@@ -11,9 +11,10 @@ import { describeWith } from './support/needs.ts'
 import { checkoutFor, currentUser } from './support/users.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const PAGES = ['README.md', ...readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`)].filter((page) =>
-  page.endsWith('.md'),
-)
+const PAGES = [
+  'README.md',
+  ...readdirSync(join(ROOT, 'docs'), { recursive: true }).map((name) => `docs/${name}`),
+].filter((page) => page.endsWith('.md'))
 const textOf = (page: string): string => readFileSync(join(ROOT, page), 'utf8')
 const README = textOf('README.md')
 
@@ -57,10 +58,10 @@ describeWith(['bwrap', 'userns'], 'an example of README.md', () => {
 
 describeWith(['bwrap', 'userns', 'python'], 'an example', () => {
   test.each(
-    [...textOf('docs/library.md').matchAll(/^```js\n(.*?)^```\n```text\n(.*?)^```$/gms)].map(
+    [...textOf('docs/reference/library.md').matchAll(/^```js\n(.*?)^```\n```text\n(.*?)^```$/gms)].map(
       ([, example = '', printed = ''], index) => [index + 1, example, printed] as const,
     ),
-  )('%d of docs/library.md prints what stands under it', async (_number, example, printed) => {
+  )('%d of docs/reference/library.md prints what stands under it', async (_number, example, printed) => {
     const library = join(checkoutFor(currentUser()), 'dist/index.js')
     const cwd = await directoryWith({ 'example.mjs': example.replace("'llm-do-exec'", JSON.stringify(library)) })
     const { stdout } = await execa(process.execPath, ['example.mjs'], { cwd })

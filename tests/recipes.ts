@@ -1,4 +1,4 @@
-/** Follows the recipes of docs/recipes.md as they stand, in a directory with the files that a reader has. */
+/** Follows the recipes of docs/guide/recipes.md as they stand, in a directory with the files that a reader has. */
 import { readFileSync } from 'node:fs'
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import type { Files } from './real/directory.ts'
 import { describeWith, type Need, testWith } from './support/needs.ts'
 import { checkoutFor, currentUser } from './support/users.ts'
 
-export const RECIPES = readInstructions(readFileSync(join(import.meta.dirname, '../docs/recipes.md'), 'utf8'))
+export const RECIPES = readInstructions(readFileSync(join(import.meta.dirname, '../docs/guide/recipes.md'), 'utf8'))
 const MODULES = join(checkoutFor(currentUser()), 'node_modules')
 
 interface Row {

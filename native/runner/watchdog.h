@@ -15,7 +15,7 @@
  *
  * What it cannot see, and the memory controller can: kernel memory (pipe buffers, page tables), detached System V segments
  * (bounded for root with engine unshare), memory files in flight over a socket, and what comes and goes between two samples.
- * docs/limits.md says so.
+ * docs/reference/limits.md says so.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ enum { WATCHDOG_SCRATCH = 64 };
 enum { WATCHDOG_UNDER = 0, WATCHDOG_OVER = 1 };
 
 /* A look younger than this is good enough. With the 25 ms of launch's timer the tree is looked at every 35 ms at the latest;
- * docs/limits.md promises 50. */
+ * docs/reference/limits.md promises 50. */
 enum { WATCHDOG_PAUSE_MS = 10 };
 
 struct watchdog {

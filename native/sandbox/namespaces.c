@@ -250,7 +250,7 @@ void engine_bound_quotas(void) {
 /*
  * The memory watchdog cannot see System V segments without an attached process, so there are no more than it allows in all. The setting
  * belongs to root of the user namespace that owns ours: that is us where root called (Linux 5.19; before, to the host's
- * root). A plain user's sandbox has no root, and docs/limits.md says so.
+ * root). A plain user's sandbox has no root, and docs/reference/limits.md says so.
  */
 static void bound_segments(const struct launchfile *file) {
   struct entry watch;

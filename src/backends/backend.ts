@@ -67,7 +67,7 @@ export interface RunInputs {
   readonly commandEnv: Readonly<Record<string, string>>
   /** Directory of the native programs, see src/os/native-programs.ts. */
   readonly nativeDirectory: string
-  /** Where records of live runs are kept, see docs/architecture.md; empty = no record. */
+  /** Where records of live runs are kept, see docs/internals/architecture.md; empty = no record. */
   readonly runsDirectory: string
   /** Where the run was asked for, for its record; absent where nobody did. */
   readonly callerDirectory?: string

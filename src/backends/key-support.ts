@@ -1,5 +1,5 @@
 /**
- * How each backend treats each key of a policy. Planning asks this table, docs/backends.md shows it, and
+ * How each backend treats each key of a policy. Planning asks this table, docs/reference/backends.md shows it, and
  * tests/backends/key-support.test.ts walks it. A new key needs a row. Pure.
  */
 import { isTerminated } from '../network/termination.ts'
@@ -182,7 +182,7 @@ export function keyWarnings(name: BackendName, policy: Policy): readonly string[
   return keys.length === 0 ? [] : [`no effect with the backend ${name}: ${keys.sort().join(', ')}`]
 }
 
-/** The table for docs/backends.md, in the order of the keys. */
+/** The table for docs/reference/backends.md, in the order of the keys. */
 export function keySupportTable(): string {
   const rows = Object.entries(KEY_SUPPORT).map(
     ([key, row]) => `| \`${key}\` | ${BACKEND_NAMES.map((name) => row[name]).join(' | ')} |`,

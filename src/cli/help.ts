@@ -75,7 +75,7 @@ export function execUsage(): string {
     'Examples:',
     '  llm-do exec -- ls -l',
     '  llm-do exec --rw . --timeout 5m --json -- make test',
-    'More: man llm-do-exec, docs/profiles.md, docs/result.md; llm-do doctor',
+    'More: man llm-do-exec; docs/guide and docs/reference; llm-do doctor',
     '',
   ].join('\n')
 }

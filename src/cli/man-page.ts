@@ -1,4 +1,4 @@
-/** The manual page, from the declarations: docs/llm-do-exec.1.md, and what man(1) shows. Pure. */
+/** The manual page, from the declarations: docs/reference/llm-do-exec.1.md, and what man(1) shows. Pure. */
 import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
 import { OPTION_GROUPS } from '../policy/options.ts'
 import { OWN_OPTIONS } from './exec-arguments.ts'
@@ -107,7 +107,7 @@ const BLOCKS: readonly Block[] = [
     ],
   },
   section('SEE ALSO'),
-  paragraph('bwrap(1), timeout(1), docs/profiles.md, docs/result.md, docs/errors.md'),
+  paragraph('bwrap(1), timeout(1), docs/reference/profiles.md, docs/reference/result.md, docs/reference/errors.md'),
 ]
 
 const ORIGIN =

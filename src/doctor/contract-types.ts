@@ -1,6 +1,6 @@
 /**
  * The security contract as data: for each sentence of it that one machine can try by itself, what is attempted in a real
- * sandbox and what must be observed afterwards. Pure; self-test.ts does the attempts. docs/threat-model.md has the table.
+ * sandbox and what must be observed afterwards. Pure; self-test.ts does the attempts. docs/internals/threat-model.md has the table.
  */
 
 import type { SandboxInput } from '../policy/keys/index.ts'

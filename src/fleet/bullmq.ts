@@ -1,6 +1,6 @@
 /**
  * Tasks of a queue of BullMQ. Redis has the queue and BullMQ the rules: order, priority, delay, rate limits, flows, attempts, and the lock
- * by which a job is one machine's. Nothing of that is here; docs/fleet-server.md says what goes into a job and what comes out.
+ * by which a job is one machine's. Nothing of that is here; docs/reference/fleet-server.md says what goes into a job and what comes out.
  *
  *     BullMQ's worker ─ processor(job) ─► handed ─► take() ─► engine ─► report() ─ resolves or rejects the processor ─► BullMQ
  *

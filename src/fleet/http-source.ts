@@ -1,5 +1,5 @@
 /**
- * Tasks of a server over HTTP: the agent's side of the worker protocol (docs/fleet.md). Fields that are ours are added to requests;
+ * Tasks of a server over HTTP: the agent's side of the worker protocol (docs/reference/fleet.md). Fields that are ours are added to requests;
  * other servers pass over them.
  *
  *     register ─► get-job ─► [files] ─► stream-output, check-cancel ─► submit-result      (heartbeat meanwhile)

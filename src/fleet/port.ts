@@ -89,7 +89,7 @@ export interface FinishedTask {
   readonly truncated: { readonly stdout: number; readonly stderr: number }
   /** Milliseconds of wall time, unpacking and packing included; whole. */
   readonly durationMs: number
-  /** Of the last command; see docs/result.md. */
+  /** Of the last command; see docs/reference/result.md. */
   readonly planHash: string
   readonly backend: BackendName | null
   readonly isolation: Isolation
@@ -108,7 +108,7 @@ export interface RefusedTask {
   readonly status: 'refused'
   /** The sandbox, the files, this machine going away, or the agent's having crashed in it. */
   readonly cause: 'sandbox' | 'files' | 'shutdown' | 'crash' | 'invalid'
-  /** A code of docs/errors.md where there is one. */
+  /** A code of docs/reference/errors.md where there is one. */
   readonly code?: string
   readonly message: string
   /** Another machine may succeed (exit status 125 in protocols that know only a number); false: the task itself is at fault. */

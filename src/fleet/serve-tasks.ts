@@ -1,5 +1,5 @@
 /**
- * The engine of fleets for the source of a program: any queue becomes one by the four methods of port.ts; docs/library.md shows it.
+ * The engine of fleets for the source of a program: any queue becomes one by the four methods of port.ts; docs/reference/library.md shows it.
  * Edge: temporary files, process.env.
  */
 import { mkdtemp } from 'node:fs/promises'

@@ -72,7 +72,7 @@ const NO_CHROOT =
   "from outside: sudo unshare --mount sh -c 'mount --rbind DIR DIR && cd DIR && mount --move . / && exec chroot . llm-do exec ...'; or, with fewer walls, on Linux 6.12 or later: --backend no-namespaces"
 
 const CONTAINER_FIX =
-  'start the container with --security-opt seccomp=unconfined --security-opt systempaths=unconfined (where the machine has AppArmor also apparmor=unconfined; user 1000, all capabilities dropped), see docs/ci.md; or, with fewer walls, on Linux 6.12 or later: --backend no-namespaces'
+  'start the container with --security-opt seccomp=unconfined --security-opt systempaths=unconfined (where the machine has AppArmor also apparmor=unconfined; user 1000, all capabilities dropped), see docs/guide/ci.md; or, with fewer walls, on Linux 6.12 or later: --backend no-namespaces'
 
 /** First row that matches wins. */
 const EXPLANATIONS: readonly Row[] = [

@@ -72,8 +72,8 @@ function hasHostRoot({ policy, offers }: PlanInputs): boolean {
 }
 
 const HINTS = {
-  ZONE_INVALID: 'change the zones that are named; the rules for sources and targets are in docs/profiles.md',
-  POLICY_INVALID: 'change what is named; every key is explained in docs/profiles.md',
+  ZONE_INVALID: 'change the zones that are named; the rules for sources and targets are in docs/reference/profiles.md',
+  POLICY_INVALID: 'change what is named; every key is explained in docs/reference/profiles.md',
 } as const
 
 function refuseIf(code: 'ZONE_INVALID' | 'POLICY_INVALID', problems: readonly string[]): void {

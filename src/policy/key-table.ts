@@ -34,7 +34,7 @@ function rowsOf(key: string, { description, unit, standard, enum: words, shape }
   return [...(unit === '' ? [] : [own]), ...fields.flatMap(([name, field]) => rowsOf(prefix + name, field))]
 }
 
-/** The rows as a Markdown table, for docs/profiles.md. */
+/** The rows as a Markdown table, for docs/reference/profiles.md. */
 export function keyTable(): string {
   const rows = KEY_ROWS.map(({ key, unit, standard, enum: words, description }) => [
     code(key),

@@ -10,7 +10,7 @@ export function invalidPolicy(found: readonly string[]): SandboxError {
   const problems = rest > 0 ? [...found.slice(0, MOST_PROBLEMS), `and ${rest} more.`] : found
   const head = problems.length === 1 ? '' : `${found.length} problems:\n  `
   return new SandboxError('POLICY_INVALID', head + problems.join('\n  '), {
-    hint: 'llm-do profiles show default   (docs/profiles.md lists every key)',
+    hint: 'llm-do profiles show default   (docs/reference/profiles.md lists every key)',
     problems,
   })
 }

@@ -1,6 +1,6 @@
 /**
  * The names that are protected without being asked for: what a program of the host runs, or takes its orders from, without the user
- * asking for it. Data only; docs/profiles.md shows the table (a test compares the two).
+ * asking for it. Data only; docs/reference/profiles.md shows the table (a test compares the two).
  *
  * What a user starts on purpose is not here: Makefile, package.json, a script. Repositories are protected at every level of a zone and
  * in their own way (REPOSITORY_SYSTEMS), and with them what the configuration of git names (native/lib/guard-config.c).
@@ -478,7 +478,7 @@ export const REPOSITORY_SYSTEMS: readonly RepositorySystem[] = [
   },
 ]
 
-/** The names as a Markdown table, for docs/profiles.md. */
+/** The names as a Markdown table, for docs/reference/profiles.md. */
 export function protectedTable(): string {
   const rows = PROTECTED_NAMES.map(({ name, where, tool, why }) => `| \`${name}\` | ${where} | ${tool} | ${why} |`)
   return ['| name | where | program | why |', '| --- | --- | --- | --- |', ...rows].join('\n')

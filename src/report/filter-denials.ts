@@ -7,7 +7,7 @@ import { PROFILES, type ProfileName, type SetName } from '../seccomp/rules.ts'
 import { refused } from './denials.ts'
 import type { Denial, Reason } from './result.ts'
 
-/** Only 32-bit calls end in SIGSYS (docs/seccomp.md), and no filter lets them through for root. */
+/** Only 32-bit calls end in SIGSYS (docs/reference/seccomp.md), and no filter lets them through for root. */
 export function filterDenials(reason: Reason, { seccomp, identity }: Plan): readonly Denial[] {
   if (reason !== 'seccomp') return []
   const fix = identity === 'fresh' || seccomp.profile === 'off' ? '' : '--seccomp off'

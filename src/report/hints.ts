@@ -83,7 +83,7 @@ export function interpreterHint({ path, flags = '' }: InvisiblePath): string {
 
 /**
  * For a command that the system call filter stopped: a 32-bit program or call, which every filter but `off` stops, and for root `off` as
- * well (docs/seccomp.md).
+ * well (docs/reference/seccomp.md).
  */
 export function seccompHint({ seccomp: { profile }, identity }: Plan): string {
   const stopped = `the system call filter (${profile}) stops 32-bit programs and system calls`

@@ -57,7 +57,7 @@ function filterTextOf(file: string): string {
 
 function unreadableFilter(file: string, why: string, cause?: unknown): SandboxError {
   return new SandboxError('PROFILE_UNREADABLE', `seccomp: ${file}: ${why}`, {
-    hint: '--seccomp takes default, strict, nested, off or a file; see docs/seccomp.md',
+    hint: '--seccomp takes default, strict, nested, off or a file; see docs/reference/seccomp.md',
     cause,
   })
 }

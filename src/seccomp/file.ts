@@ -59,7 +59,7 @@ export function parseSeccompFile({ text, source }: { readonly text: string; read
     (problem) => `${source}: ${problem.key === '' ? 'the file' : problem.key}: ${sentenceOf(problem)}`,
   )
   throw new SandboxError('POLICY_INVALID', problems.join('\n'), {
-    hint: 'The keys and the shipped profiles are described in docs/seccomp.md.',
+    hint: 'The keys and the shipped profiles are described in docs/reference/seccomp.md.',
     problems,
   })
 }

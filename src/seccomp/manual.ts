@@ -1,4 +1,4 @@
-/** The part of docs/seccomp.md that is made from the rules; a test compares. */
+/** The part of docs/reference/seccomp.md that is made from the rules; a test compares. */
 import { keptSets, setsWithoutNamespaces } from './filter.ts'
 import { PROFILE_NAMES, PROFILES, type Refusal, type RuleSet, SETS, type SetName, type Test } from './rules.ts'
 

@@ -26,7 +26,7 @@ export function locationText({ file, line, key }: Pick<Problem, 'file' | 'line' 
   return neutralise(key === '' ? `${position}:` : `${position}: ${key}:`)
 }
 
-const FORMATS = 'llm-do workers check   (docs/workers.md has every shape)'
+const FORMATS = 'llm-do workers check   (docs/reference/workers.md has every shape)'
 
 /** @param problems at least one */
 export function invalidWorker(problems: readonly Problem[], hint = FORMATS): SandboxError {

@@ -1,6 +1,6 @@
 /**
  * The standing adversary: each row of the table in every cell (engine or backend x filter x user) is held or refused, never harmed.
- * daily.ts has the controls. docs/adversary.md has the verdicts: LLM_DO_GOLDEN=write, as root, writes it again.
+ * daily.ts has the controls. docs/internals/adversary.md has the verdicts: LLM_DO_GOLDEN=write, as root, writes it again.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -65,7 +65,7 @@ describeWith('git', 'the adversary', () => {
   }
 
   describe('the page', () => {
-    test.each(USERS)('docs/adversary.md is what this machine shows as %s', (user) => {
+    test.each(USERS)('docs/internals/adversary.md is what this machine shows as %s', (user) => {
       const table = tableOf(user)
       keep(user, table)
       if (isWritingGoldens()) writeFileSync(PAGE, replaced(readFileSync(PAGE, 'utf8'), user, table))
@@ -81,7 +81,7 @@ const containerOf = ({ env, program }: TestDocker) => ({
 
 /* ---- the page ---- */
 
-const PAGE = join(import.meta.dirname, '../../docs/adversary.md')
+const PAGE = join(import.meta.dirname, '../../docs/internals/adversary.md')
 const SIGNS = { held: '+', refused: 'R', harmed: '!', untried: '?' } as const
 
 const begin = (user: User): string => `<!-- ${user}: made by tests/adversary/table.user.deep.system.test.ts -->`

@@ -76,8 +76,8 @@ test('every key has a row, and no other has one', () => {
   expect(Object.keys(KEY_SUPPORT).filter((key) => !KEYS.some((known) => known.startsWith(key)))).toEqual([])
 })
 
-test('docs/backends.md shows it', () => {
-  const page = readFileSync(join(import.meta.dirname, '../../docs/backends.md'), 'utf8')
+test('docs/reference/backends.md shows it', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/reference/backends.md'), 'utf8')
   expect(page).toContain(keySupportTable())
 })
 

@@ -5,9 +5,9 @@ import { manualMarkdown, manualRoff } from '../../src/cli/man-page.ts'
 import { OPTIONS } from '../../src/policy/options.ts'
 import { isWritingGoldens } from '../support/golden.ts'
 
-const file = join(import.meta.dirname, '../../docs/llm-do-exec.1.md')
+const file = join(import.meta.dirname, '../../docs/reference/llm-do-exec.1.md')
 
-test('docs/llm-do-exec.1.md is what the declarations say (make golden rewrites it)', () => {
+test('docs/reference/llm-do-exec.1.md is what the declarations say (make golden rewrites it)', () => {
   if (isWritingGoldens()) writeFileSync(file, manualMarkdown())
   expect(readFileSync(file, 'utf8')).toBe(manualMarkdown())
 })

@@ -1,6 +1,6 @@
 /**
  * Namespace sandboxes inside containers, as on a CI runner: what each kind of container allows, and what we say where it does
- * not. The recipes of docs/ci.md are the rows that work.
+ * not. The recipes of docs/guide/ci.md are the rows that work.
  */
 import { cp } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

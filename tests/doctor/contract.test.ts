@@ -42,7 +42,7 @@ describe('a row that was not tried does not hold', () => {
 })
 
 test('every sentence of the contract is in the threat model', () => {
-  const text = readFileSync(join(import.meta.dirname, '../../docs/threat-model.md'), 'utf8')
+  const text = readFileSync(join(import.meta.dirname, '../../docs/internals/threat-model.md'), 'utf8')
   expect(CONTRACT.filter(({ id, sentence }) => !text.includes(`| ${id} | ${sentence} |`)).map(({ id }) => id)).toEqual(
     [],
   )

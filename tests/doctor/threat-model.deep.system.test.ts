@@ -1,5 +1,5 @@
 /**
- * The table of docs/threat-model.md against this machine. LLM_DO_GOLDEN=write, as root, makes it again.
+ * The table of docs/internals/threat-model.md against this machine. LLM_DO_GOLDEN=write, as root, makes it again.
  * Another kernel may hold more or less; on the one that the page names, each cell is compared.
  */
 
@@ -14,7 +14,7 @@ import { isWritingGoldens } from '../support/golden.ts'
 import { describeWith, lacksForeignCalls } from '../support/needs.ts'
 import { currentUser, type User } from '../support/users.ts'
 
-const FILE = join(import.meta.dirname, '../../docs/threat-model.md')
+const FILE = join(import.meta.dirname, '../../docs/internals/threat-model.md')
 const [BEGIN, END] = ['<!-- made by tests/doctor/threat-model.deep.system.test.ts -->', '<!-- end -->']
 
 async function selfTestAs(user: User): Promise<readonly RowResult[]> {

@@ -81,7 +81,7 @@ describeWith('userns', 'a command', () => {
     }
     const plain = '--reuid 54321 --regid 54321'
     expect(await run('--groups 4242')).toMatch(/^Groups:[ \t]*$/)
-    // docs/threat-model.md: the kernel lets no plain user give up a group. It is the control, too.
+    // docs/internals/threat-model.md: the kernel lets no plain user give up a group. It is the control, too.
     expect(await run(`${plain} --groups 4242`)).toMatch(/^Groups:.+\ngroup 4242$/)
     expect(await run(`${plain} --clear-groups`)).toMatch(/^Groups:[ \t]*$/)
   })

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { describeWith } from '../support/needs.ts'
 
-/** As in docs/limits.md. */
+/** As in docs/reference/limits.md. */
 const SHOW =
   'for one in s n c l q e r; do echo "$one $(ulimit -S$one) $(ulimit -H$one)"; done; grep -m1 libc.so /proc/self/maps'
 

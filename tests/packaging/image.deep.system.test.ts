@@ -1,6 +1,6 @@
 /**
  * Images that have llm-do in them, built by a real Docker daemon and run with the options that their users are told: the feature for
- * dev containers, and the Dockerfile of docs/ci.md. node's image is played by one with node, npm and busybox.
+ * dev containers, and the Dockerfile of docs/guide/ci.md. node's image is played by one with node, npm and busybox.
  */
 import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -18,9 +18,9 @@ const NODE_IMAGE = 'node:22-bookworm'
 /** Packs, builds and imports an image: on a busy machine some minutes. */
 const SETUP_MS = 300_000
 
-/** The language's blocks of docs/ci.md. */
+/** The language's blocks of docs/guide/ci.md. */
 async function blocks(language: string): Promise<readonly string[]> {
-  const page = await readFile(join(CHECKOUT, 'docs/ci.md'), 'utf8')
+  const page = await readFile(join(CHECKOUT, 'docs/guide/ci.md'), 'utf8')
   return [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, block = '']) => block)
 }
 
@@ -104,7 +104,7 @@ describeWith(['docker', 'userns'], 'an image with llm-do', () => {
     expect(await run('devcontainer', user, COMMAND), 'the control').toMatchObject({ exitCode: 125, stdout: '' })
   })
 
-  test('by the Dockerfile of docs/ci.md, with the recipe', async () => {
+  test('by the Dockerfile of docs/guide/ci.md, with the recipe', async () => {
     const [dockerfile = ''] = await blocks('dockerfile')
     await build('documented', dockerfile)
     const [recipe = ''] = (await blocks('sh')).filter((block) => block.includes(' IMAGE '))

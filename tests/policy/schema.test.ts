@@ -41,7 +41,7 @@ test('the JSON schema for editors is the one of the program', () => {
 })
 
 test('the manual lists every key and every protected name', () => {
-  expectFile('docs/profiles.md', (text) => {
+  expectFile('docs/reference/profiles.md', (text) => {
     const keys = withPart(text, { begin: '<!-- keys:', end: '<!-- end of keys', content: keyTable() })
     return withPart(keys, { begin: '<!-- protected:', end: '<!-- end of protected', content: protectedTable() })
   })

@@ -13,7 +13,7 @@ describeWith('userns', '/sys', () => {
       }
     }
     const { size, version } = await heap('--memory', '512m')
-    // A quarter, less what a garbage collector keeps for itself. Java 25 looks at the file system on top, docs/limits.md says.
+    // A quarter, less what a garbage collector keeps for itself. Java 25 looks at the file system on top, docs/reference/limits.md says.
     if (version < 25) expect(size).toMatch(/^12\d\.\d+M$/)
     expect((await heap('--env', 'JAVA_TOOL_OPTIONS=-XX:MaxRAM=512m')).size).toMatch(/^12\d\.\d+M$/)
   })

@@ -5,7 +5,7 @@ import { classify } from '../../src/report/classify.ts'
 import type { Reason } from '../../src/report/result.ts'
 import { outcome, plan, UNBUILT } from './fixtures.ts'
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/result.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../docs/reference/result.md'), 'utf8')
 
 /** A record over the type, so that a new reason does not compile until it is listed. */
 const REASONS: Readonly<Record<Reason, true>> = {
@@ -13,7 +13,7 @@ const REASONS: Readonly<Record<Reason, true>> = {
   ...{ timeout: true, memory: true, 'cpu-time': true, disk: true, pids: true, seccomp: true },
 }
 
-test('docs/result.md explains every reason and every field', () => {
+test('docs/reference/result.md explains every reason and every field', () => {
   const failure = { ...UNBUILT, step: 'x' }
   const fields = Object.keys(classify(plan(), outcome({ reason: 'setup', exitCode: null, failure }), ['x']))
   expect(Object.keys(REASONS).filter((reason) => !page.includes(`| \`${reason}\` |`))).toEqual([])

@@ -6,10 +6,10 @@ import { setTable } from '../../src/seccomp/manual.ts'
 import { PROFILES, type RuleSet, SETS } from '../../src/seccomp/rules.ts'
 import { MAX_SYSCALL, SYSCALL_NAMES } from '../../src/seccomp/syscalls.ts'
 
-const manual = await readFile(new URL('../../docs/seccomp.md', import.meta.url), 'utf8')
+const manual = await readFile(new URL('../../docs/reference/seccomp.md', import.meta.url), 'utf8')
 const between = (start: RegExp, end: string) => manual.split(start)[1]?.split(end)[0]?.trim()
 
-describe('docs/seccomp.md', () => {
+describe('docs/reference/seccomp.md', () => {
   test('has the table of sets as the code has it', () => {
     expect(between(/<!-- sets:.*-->/, '<!-- end of sets -->')).toBe(setTable())
   })

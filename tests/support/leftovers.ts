@@ -177,7 +177,7 @@ const findRecords = async (directories: readonly string[]): Promise<readonly str
   return found.flat()
 }
 
-/** The defaults of docs/architecture.md, "Records of live runs", for every user of this machine. */
+/** The defaults of docs/internals/architecture.md, "Records of live runs", for every user of this machine. */
 async function defaultRunsDirectories(): Promise<readonly string[]> {
   const runtime = process.env.XDG_RUNTIME_DIR
   const perUser = (await readdir('/tmp')).filter((name) => /^llm-do-\d+$/.test(name))

@@ -1,5 +1,5 @@
 /**
- * The namespace backend: the plan as a launch file for the native chain (docs/architecture.md) and the process that reads it.
+ * The namespace backend: the plan as a launch file for the native chain (docs/internals/architecture.md) and the process that reads it.
  * Pure text; tests/golden/*.launch are its specification.
  */
 

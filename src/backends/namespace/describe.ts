@@ -56,7 +56,7 @@ function namespacesPart(facts: HostFacts): Part {
 
 function fewerWalls(landlockAbi: number): string {
   return landlockAbi >= LANDLOCK_SCOPES
-    ? 'where that cannot be changed, what Landlock and seccomp alone hold: --backend no-namespaces, see docs/backends.md'
+    ? 'where that cannot be changed, what Landlock and seccomp alone hold: --backend no-namespaces, see docs/reference/backends.md'
     : ''
 }
 

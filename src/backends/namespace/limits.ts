@@ -26,7 +26,7 @@ const DESCRIPTORS = { kernel: 524_288, watchdog: 16_384 } as const
 
 /**
  * The process limits of every run: bounds of kernel memory that no other limit sees, and what must not depend on the caller.
- * init lowers them to the host's own. docs/limits.md has the table of all of them.
+ * init lowers them to the host's own. docs/reference/limits.md has the table of all of them.
  */
 const standardRlimits = (descriptors: number): readonly LaunchRecord[] => [
   // A caller's unlimited stack would give every program inside the old, guessable layout of its memory (mmap(2), ADDR_COMPAT_LAYOUT).

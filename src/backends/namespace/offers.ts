@@ -86,7 +86,7 @@ function namespaceObstacle(facts: HostFacts): Lack | undefined {
   return isTried(facts.engines.unshare) ? engineFailure(facts, 'unshare') : engineObstacle(facts, 'bwrap')
 }
 
-/** Engines that started a real sandbox here and that we trust, fastest first; docs/backends.md says why that is `unshare`. */
+/** Engines that started a real sandbox here and that we trust, fastest first; docs/reference/backends.md says why that is `unshare`. */
 function enginesOf(facts: HostFacts): readonly EngineName[] {
   const bwrap = bwrapObstacle(facts) === undefined && facts.engines.bwrap.ok
   return [...(facts.engines.unshare.ok ? (['unshare'] as const) : []), ...(bwrap ? (['bwrap'] as const) : [])]

@@ -11,7 +11,7 @@ export const GIVEN_UP: readonly Need[] = ['empty-root', 'pid-namespace', 'ipc-na
 
 const NO_NAMESPACE: Lack = {
   why: 'the command has no namespaces',
-  fix: '--backend namespace; where a container forbids it: docs/ci.md',
+  fix: '--backend namespace; where a container forbids it: docs/guide/ci.md',
 }
 
 const NESTED: Lack = {

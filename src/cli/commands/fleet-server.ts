@@ -1,5 +1,5 @@
 /**
- * `llm-do fleet-server`: serves agents and the page until it is stopped; docs/fleet-server.md.
+ * `llm-do fleet-server`: serves agents and the page until it is stopped; docs/reference/fleet-server.md.
  * Edge: stdio, a temporary directory, signals.
  */
 import { mkdtempSync, rmSync } from 'node:fs'

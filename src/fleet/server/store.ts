@@ -338,7 +338,7 @@ const damaged = (file: string, cause: Error): SandboxError =>
     cause,
   })
 
-/** Exit code of a run that was cancelled (docs/fleet.md). */
+/** Exit code of a run that was cancelled (docs/reference/fleet.md). */
 const CANCELLED = 130
 
 /** A command may end with that code, too; then its agent says `exit` or `signal`. */
