@@ -4,14 +4,29 @@ import { dirname, join } from 'node:path'
 import { transformSync } from 'esbuild'
 import { describe, expect, test } from 'vitest'
 import { OPTIONS } from '../src/policy/options.ts'
+import { matches, parseTranscript } from './cli/transcript.ts'
 
 const ROOT = join(import.meta.dirname, '..')
+const { DIAGRAMS } = (await import(join(ROOT, 'scripts/pictures.mjs'))) as Pictures
 const PAGES = [
   'README.md',
   ...readdirSync(join(ROOT, 'docs'), { recursive: true }).map((name) => `docs/${name}`),
 ].filter((page) => page.endsWith('.md'))
 const textOf = (page: string): string => readFileSync(join(ROOT, page), 'utf8')
 const README = textOf('README.md')
+
+interface Pictures {
+  readonly DIAGRAMS: Readonly<Record<string, () => string>>
+}
+
+/** The anchors of a page's headings, as GitHub makes them. */
+const anchorsOf = (text: string): readonly string[] =>
+  [...text.replaceAll(/^```[\s\S]*?^```/gm, '').matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
 
 /** The fenced blocks of JavaScript. */
 const scriptsOf = (text: string): readonly string[] =>
@@ -21,6 +36,10 @@ describe('the documents', () => {
   test.each(PAGES)('%s has valid links and JavaScript', (page) => {
     const targets = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)].map(([, target = '']) => target)
     expect(targets.filter((target) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([])
+    const anchors = [...textOf(page).matchAll(/\]\(([^)#\s:]*)#([^)]+)\)/g)]
+      .map(([, target = '', anchor = '']) => ({ file: target === '' ? page : join(dirname(page), target), anchor }))
+      .filter(({ file, anchor }) => existsSync(join(ROOT, file)) && !anchorsOf(textOf(file)).includes(anchor))
+    expect(anchors).toEqual([])
     for (const block of scriptsOf(textOf(page))) expect(() => transformSync(block, { format: 'esm' })).not.toThrow()
   })
 
@@ -30,9 +49,49 @@ describe('the documents', () => {
     expect(named.filter((name) => !known.includes(name))).toEqual([])
   })
 
-  test('the first screen of README.md has an allowed action, a denied one, and how to install', () => {
-    const firstScreen = README.split('\n').slice(0, 45).join('\n')
-    expect(firstScreen).toMatch(/Read-only file system\n\[exit 2\]/)
-    expect(firstScreen).toMatch(/\*\*It protects\*\*.*\*\*It does not protect\*\*.*make run.*make test/s)
+  test('README.md fits in five minutes: 150 lines; the first screen has an allowed action, a denied one, a hint and a result', () => {
+    const lines = README.split('\n')
+    expect(lines.length).toBeLessThanOrEqual(151)
+    const firstScreen = lines.slice(0, 40).join('\n')
+    expect(firstScreen).toMatch(/hello from \/workspace\n.*Read-only file system\n\[exit 2\]/s)
+    expect(firstScreen).toMatch(/to allow it: --allow-host.*"exit_code":0/s)
+    expect(firstScreen).toMatch(/make run.*make test/s)
+  })
+})
+
+describe('the guide and the reference', () => {
+  const shelves = PAGES.filter((page) => /^docs\/(guide|reference)\//.test(page))
+
+  test('have at most 35000 words', () => {
+    const words = shelves.flatMap((page) => textOf(page).split(/\s+/).filter(Boolean))
+    expect(words.length).toBeLessThanOrEqual(35_000)
+  })
+
+  test.each(shelves)('%s has one sentence in a cell, and every session in a console block', (page) => {
+    const text = textOf(page)
+    const cells = text
+      .split('\n')
+      .filter((line) => line.startsWith('|'))
+      .flatMap((line) => line.split(/(?<!\\)\|/))
+    expect(cells.filter((cell) => /[.!?] +[A-Z`*]/.test(cell.replaceAll(/`[^`]*`/g, 'x')))).toEqual([])
+    const blocks = [...text.matchAll(/^```(\w*)\n(.*?)^```$/gms)]
+    expect(blocks.filter(([, language, block = '']) => block.startsWith('$ ') && language !== 'console')).toEqual([])
+  })
+})
+
+describe('a picture', () => {
+  const pictureOf = (name: string): string => textOf(`docs/pictures/${name}.svg`)
+
+  test.each(Object.entries(DIAGRAMS))('%s.svg is what scripts/pictures.mjs draws', (name, draw) => {
+    expect(pictureOf(name)).toBe(draw())
+  })
+
+  test('session.svg shows the session that the page describes', () => {
+    const [session] = parseTranscript(textOf('docs/guide/first-session.md'))
+    const lines = (session?.steps ?? []).flatMap(({ command, expected }) => [`$ ${command}`, ...expected])
+    const shown = [...pictureOf('session').matchAll(/<text [^>]*>(.*)<\/text>/g)].map(([, line = '']) =>
+      line.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'),
+    )
+    expect(matches(lines, shown.join('\n'))).toBe(true)
   })
 })

@@ -7,7 +7,7 @@ import { type Instructions, readInstructions } from './cli/page.ts'
 import type { Files } from './real/directory.ts'
 import { describeWith, type Need, testWith } from './support/needs.ts'
 
-const PAGES = join(import.meta.dirname, '../docs')
+const PAGES = join(import.meta.dirname, '../docs/guide')
 const instructionsOf = (page: string): readonly Instructions[] =>
   readInstructions(readFileSync(join(PAGES, page), 'utf8'))
 

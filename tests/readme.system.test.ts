@@ -1,6 +1,6 @@
 /** Plays the console blocks of README.md and docs, and runs their examples. */
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { exec } from '../src/index.ts'
@@ -30,24 +30,27 @@ describeWith(['bwrap', 'userns', 'python'], 'a console block shows what happens'
   test.each(SESSIONS)('%s: %s', (page, _title, session) => playSession(session, page))
 })
 
-describeWith(['bwrap', 'userns'], 'an example of README.md', () => {
-  test('in JavaScript runs as it stands', async () => {
-    const [example = ''] = blocksOf(README, 'js')
+describeWith(['bwrap', 'userns', 'python'], 'an example of README.md', () => {
+  test.each([
+    ['js', 'example.mjs', process.execPath],
+    ['python', 'example.py', 'python3'],
+  ])('in %s runs as it stands', async (language, file, program) => {
+    const [example = ''] = blocksOf(README, language)
     const library = join(checkoutFor(currentUser()), 'dist/index.js')
-    const cwd = await directoryWith({
-      'data/lines.txt': 'a\nb\n',
-      'example.mjs': example.replace("'llm-do-exec'", JSON.stringify(library)),
-    })
-    const { stdout } = await execa(process.execPath, ['example.mjs'], { cwd })
-    expect(stdout).toBe('2\nexit 0')
+    const cwd = await directoryWith({ [file]: example.replace("'llm-do-exec'", JSON.stringify(library)) })
+    const PATH = [join(checkoutFor(currentUser()), 'bin'), process.env['PATH']].join(delimiter)
+    const { stdout } = await execa(program, [file], { cwd, env: { PATH } })
+    expect(stdout).toBe('exit 0 "a\\nb\\n"')
   })
+})
 
-  test('of a result has the fields of a result', async () => {
+describeWith(['bwrap', 'userns'], 'the result of docs/reference/result.md', () => {
+  test('has the fields of a result', async () => {
     const keysOf = (value: unknown): unknown =>
       value !== null && typeof value === 'object' && !Array.isArray(value)
         ? Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, keysOf(inner)]))
         : typeof value
-    const [shown = ''] = blocksOf(README, 'json')
+    const [shown = ''] = blocksOf(textOf('docs/reference/result.md'), 'json')
     const result = await exec({ command: ['echo', 'hi'], cwd: await directoryWith() })
     // Left out where nothing counts processes: no controller, and too short a run for the watchdog. There where disks are counted.
     const { readBytes, writeBytes, ...usage } = result.usage

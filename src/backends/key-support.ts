@@ -2,10 +2,12 @@
  * How each backend treats each key of a policy. Planning asks this table, docs/reference/backends.md shows it, and
  * tests/backends/key-support.test.ts walks it. A new key needs a row. Pure.
  */
+
 import { isTerminated } from '../network/termination.ts'
 import type { Lack } from '../plan/offers.ts'
 import type { Policy } from '../policy/policy.ts'
 import { BACKEND_NAMES, type BackendName } from '../policy/values.ts'
+import { listItem } from '../text/markdown.ts'
 
 export const SUPPORT = {
   kept: 'done; where this machine cannot, the run is refused',
@@ -182,10 +184,29 @@ export function keyWarnings(name: BackendName, policy: Policy): readonly string[
   return keys.length === 0 ? [] : [`no effect with the backend ${name}: ${keys.sort().join(', ')}`]
 }
 
-/** The table for docs/reference/backends.md, in the order of the keys. */
-export function keySupportTable(): string {
-  const rows = Object.entries(KEY_SUPPORT).map(
-    ([key, row]) => `| \`${key}\` | ${BACKEND_NAMES.map((name) => row[name]).join(' | ')} |`,
-  )
-  return [`| key | ${BACKEND_NAMES.join(' | ')} |`, `|---|${'---|'.repeat(BACKEND_NAMES.length)}`, ...rows].join('\n')
+/** A Markdown list for docs/reference/backends.md: keys that the backends treat alike are one item. */
+export function keySupportList(): string {
+  const keysOf = new Map<string, string[]>()
+  for (const [key, row] of Object.entries(KEY_SUPPORT)) {
+    const treatment = treatmentOf(row)
+    keysOf.set(treatment, [...(keysOf.get(treatment) ?? []), `\`${key}\``])
+  }
+  return [...keysOf].map(([treatment, keys]) => listItem(`${keys.join(', ')}: ${treatment}`)).join('\n')
+}
+
+/** A need that is never met and a value that is refused are the same to people. */
+const TREATMENTS: Readonly<Record<Support, string>> = {
+  kept: 'kept by',
+  needed: 'refused by',
+  refused: 'refused by',
+  reported: 'no effect, with a warning, on',
+  void: 'nothing to do for',
+}
+
+/** `kept by namespace, docker; refused by wasm`. */
+function treatmentOf(row: Readonly<Record<BackendName, Support>>): string {
+  const wordsOf = (name: BackendName) => TREATMENTS[row[name]]
+  return [...new Set(BACKEND_NAMES.map(wordsOf))]
+    .map((words) => `${words} ${BACKEND_NAMES.filter((name) => wordsOf(name) === words).join(', ')}`)
+    .join('; ')
 }

@@ -1,4 +1,5 @@
 /** The manual page in the Markdown of pandoc, for people who read docs/, and in roff with the macros of man(7), for man(1). Pure. */
+import { wrapped } from '../text/markdown.ts'
 
 /** Words in one face. */
 export interface Span {
@@ -45,9 +46,9 @@ const inMarkdown = (text: Text) =>
 function markdownBlock(block: Block): string {
   if (block.kind === 'section') return `# ${block.title}\n`
   if (block.kind === 'subsection') return `## ${block.title}\n`
-  if (block.kind === 'paragraph') return `${block.lines.map(inMarkdown).join('\n')}\n`
+  if (block.kind === 'paragraph') return `${wrapped(block.lines.map(inMarkdown).join(' '), '')}\n`
   if (block.kind === 'example') return `${block.lines.map((line) => `    ${line}`).join('\n')}\n`
-  return `${inMarkdown(block.term)}\n:   ${plain(block.text)}\n`
+  return `${wrapped(inMarkdown(block.term), '')}\n${wrapped(`:   ${plain(block.text)}`, '    ')}\n`
 }
 
 /** @param origin where the text comes from, for people who would edit it */
@@ -80,7 +81,7 @@ const inRoff = (text: Text) =>
     .join('')
 
 /** mandoc's lint wants short lines in the source; where they end means nothing to a reader. */
-function wrapped(text: string): string {
+function roffLines(text: string): string {
   const lines = text.match(/\S.{0,77}(?=\s|$)|\S+/g) ?? []
   return lines.map((line) => asText(line.trim())).join('\n')
 }
@@ -90,9 +91,9 @@ const roffHeading = (macro: string, title: string) => `.${macro} "${glyphs(title
 function roffBlock(block: Block): string {
   if (block.kind === 'section') return roffHeading('SH', block.title)
   if (block.kind === 'subsection') return roffHeading('SS', block.title)
-  if (block.kind === 'paragraph') return `.PP\n${wrapped(block.lines.map(inRoff).join(' '))}`
+  if (block.kind === 'paragraph') return `.PP\n${roffLines(block.lines.map(inRoff).join(' '))}`
   if (block.kind === 'example') return `.PP\n.EX\n${block.lines.map((line) => asText(glyphs(line))).join('\n')}\n.EE`
-  return `.TP\n${asText(inRoff(block.term))}\n${wrapped(glyphs(block.text))}`
+  return `.TP\n${asText(inRoff(block.term))}\n${roffLines(glyphs(block.text))}`
 }
 
 /** A paragraph macro directly behind a heading says nothing, and mandoc's lint says so. */

@@ -284,17 +284,17 @@ export const SUBCOMMANDS = [
   {
     name: 'agent',
     group: 'Serve',
-    help: 'Serve the tasks of a server, each in a sandbox of its own.',
+    help: 'Run the tasks of a server, each in a fresh sandbox.',
     flags: [
       { name: 'server', argument: 'URL', help: 'Address of the server (SERVER_URL).' },
       { name: 'queue', argument: 'URL', help: 'A queue of BullMQ instead, such as redis://host/0?queue=NAME.' },
       {
         name: 'demo-server',
-        help: 'A small server of its own instead, for trying; its page is at the address it prints.',
+        help: 'A small server in this process instead, for trying; it prints the address of its page.',
       },
       { name: 'lease', argument: 'T', help: 'With --queue: tasks of an agent that died begin again after T (30s).' },
       { name: 'slots', argument: 'N', help: 'Tasks at once (MAX_PARALLEL_JOBS; 0: one a processor).' },
-      { name: 'poll', argument: 'T', help: 'Time between questions while there is no task (5s).' },
+      { name: 'poll', argument: 'T', help: 'Time between questions while no task waits (5s).' },
       { name: 'grace', argument: 'T', help: 'Time that running tasks have after SIGTERM (30s).' },
     ],
     execOptions: ['policy'],

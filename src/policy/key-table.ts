@@ -1,4 +1,5 @@
 /** The keys as rows: for the manual, for the help of the options, for messages. Pure. */
+import { listItem } from '../text/markdown.ts'
 import { ABOUT, KEYS } from './keys/index.ts'
 import { type Field, isSection, type Key, type KeyMeaning, type Section } from './keys/key.ts'
 
@@ -34,16 +35,13 @@ function rowsOf(key: string, { description, unit, standard, enum: words, shape }
   return [...(unit === '' ? [] : [own]), ...fields.flatMap(([name, field]) => rowsOf(prefix + name, field))]
 }
 
-/** The rows as a Markdown table, for docs/reference/profiles.md. */
-export function keyTable(): string {
-  const rows = KEY_ROWS.map(({ key, unit, standard, enum: words, description }) => [
-    code(key),
-    words === undefined ? unit : words.map((word) => code(String(word))).join(' '),
-    standard ?? '',
-    description,
-  ])
-  return [['key', 'takes', 'default', 'meaning'], ['---', '---', '---', '---'], ...rows].map(tableRow).join('\n')
+/** The rows as a Markdown list, for docs/reference/profiles.md. */
+export const keyList = (): string => KEY_ROWS.map(keyItem).join('\n')
+
+function keyItem({ key, unit, standard, enum: words, description }: KeyRow): string {
+  const takes = words === undefined ? unit : words.map((word) => code(String(word))).join(', ')
+  const preset = standard === undefined ? '' : `; default ${standard}`
+  return listItem(`${code(key)} (${takes}${preset}): ${description.replaceAll('*', '\\*')}`)
 }
 
 const code = (text: string) => `\`${text}\``
-const tableRow = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`

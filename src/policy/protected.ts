@@ -1,6 +1,6 @@
 /**
  * The names that are protected without being asked for: what a program of the host runs, or takes its orders from, without the user
- * asking for it. Data only; docs/reference/profiles.md shows the table (a test compares the two).
+ * asking for it. Data only; docs/reference/protected.md shows the list (a test compares the two).
  *
  * What a user starts on purpose is not here: Makefile, package.json, a script. Repositories are protected at every level of a zone and
  * in their own way (REPOSITORY_SYSTEMS), and with them what the configuration of git names (native/lib/guard-config.c).
@@ -8,6 +8,7 @@
  * Each name is from the manual of its tool, with every extension that the tool accepts; where a tool takes several names for one file,
  * the row is made by `inForms`.
  */
+import { listItem } from '../text/markdown.ts'
 
 /** `zone`: at the root of every rw zone, and in home directories. `home`: only in home directories. */
 export type ProtectedRoot = 'zone' | 'home'
@@ -478,10 +479,19 @@ export const REPOSITORY_SYSTEMS: readonly RepositorySystem[] = [
   },
 ]
 
-/** The names as a Markdown table, for docs/reference/profiles.md. */
-export function protectedTable(): string {
-  const rows = PROTECTED_NAMES.map(({ name, where, tool, why }) => `| \`${name}\` | ${where} | ${tool} | ${why} |`)
-  return ['| name | where | program | why |', '| --- | --- | --- | --- |', ...rows].join('\n')
+/** The names of a place as a Markdown list by program, for docs/reference/protected.md. */
+export function protectedList(where: ProtectedRoot): string {
+  const names = PROTECTED_NAMES.filter((each) => each.where === where)
+  const tools = [...new Set(names.map(({ tool }) => tool))]
+  return tools.map((tool) => toolItem(names.filter((each) => each.tool === tool))).join('\n')
+}
+
+function toolItem(names: readonly ProtectedName[]): string {
+  const reasons = [...new Set(names.map(({ why }) => why))].map((why) => {
+    const found = names.filter((each) => each.why === why).map(({ name }) => `\`${name}\``)
+    return `${why}: ${found.join(', ')}`
+  })
+  return listItem(`**${names[0]?.tool}** ${reasons.join('; ')}`)
 }
 
 /** Every word of `protectNot`. */

@@ -1,4 +1,5 @@
-/** The part of docs/reference/seccomp.md that is made from the rules; a test compares. */
+/** The part of docs/internals/seccomp.md that is made from the rules; a test compares. */
+import { listItem } from '../text/markdown.ts'
 import { keptSets, setsWithoutNamespaces } from './filter.ts'
 import { PROFILE_NAMES, PROFILES, type Refusal, type RuleSet, SETS, type SetName, type Test } from './rules.ts'
 
@@ -19,23 +20,18 @@ function sentence({ names, errno, when }: Refusal): string {
 }
 
 /** The profiles, and what is kept under every filter. */
-const COLUMNS: readonly (readonly [string, readonly SetName[]])[] = [
+const FILTERS: readonly (readonly [string, readonly SetName[]])[] = [
   ...PROFILE_NAMES.map((profile) => [profile, PROFILES[profile].sets] as const),
   ['always', keptSets({ isRoot: false })],
-  ['always, for root', keptSets({ isRoot: true })],
+  ['always for root', keptSets({ isRoot: true })],
   ['without namespaces', setsWithoutNamespaces({ hasNetwork: false })],
 ]
 
-const row = (name: SetName): string => {
+function item(name: SetName): string {
   const { why, refusals }: RuleSet = SETS[name]
-  const marks = COLUMNS.map(([, sets]) => (sets.includes(name) ? 'x' : ''))
-  return `| ${name} | ${marks.join(' | ')} | ${why} | ${refusals.map(sentence).join('<br>')} |`
+  const filters = FILTERS.flatMap(([filter, sets]) => (sets.includes(name) ? [filter] : []))
+  return listItem(`**${name}** (${filters.join(', ')}): ${why} ${refusals.map(sentence).join('; ')}.`)
 }
 
-/** A Markdown table: every set, the profiles that have it, why, and what it refuses with which error. */
-export const setTable = (): string =>
-  [
-    `| set | ${COLUMNS.map(([title]) => title).join(' | ')} | why | refused |`,
-    `|---|${COLUMNS.map(() => ':-:').join('|')}|---|---|`,
-    ...(Object.keys(SETS) as SetName[]).map(row),
-  ].join('\n')
+/** A Markdown list: every set, the filters that have it, why, and what it refuses with which error. */
+export const setList = (): string => (Object.keys(SETS) as SetName[]).map(item).join('\n')

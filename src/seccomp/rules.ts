@@ -105,7 +105,7 @@ export const SETS = {
     refusals: [always('ENOSYS', 'statmount listmount listns')],
   },
   namespaces: {
-    why: 'Inside a user namespace of its own a program has every capability, and with it most of the kernel to attack.',
+    why: 'Inside a new user namespace a program has every capability, and with it most of the kernel to attack.',
     refusals: [
       // The old clone reads only the low half of its flags (lower_32_bits in kernel/fork.c).
       { names: ['clone'], errno: 'EPERM', when: [{ argument: 0, anyBit: CLONE_NEW_FLAGS }] },
@@ -208,7 +208,7 @@ export const SETS = {
     ],
   },
   'extended-attributes': {
-    why: 'For root only. In a user namespace of its own the command could write security.capability, which the host honours in a directory of root; the name lies in memory. EOPNOTSUPP is what a file system without attributes answers.',
+    why: 'For root only. In a new user namespace the command could write security.capability, which the host honours in a directory of root; the name lies in memory. EOPNOTSUPP is what a file system without attributes answers.',
     refusals: [always('EOPNOTSUPP', 'setxattr lsetxattr fsetxattr setxattrat')],
   },
   'first-process': {
@@ -365,16 +365,15 @@ const DEFAULT = [...EVERYWHERE, 'mount', 'namespaces', 'clone3', 'host-name'] as
 
 export const PROFILES = {
   default: {
-    meaning:
-      'Compilers, interpreters, package managers, debuggers and sanitizers work; doors of the kernel that they do not use are shut.',
+    meaning: 'Compilers, interpreters, package managers and debuggers work; the rest of the kernel is closed.',
     sets: DEFAULT,
   },
   strict: {
-    meaning: 'Default, and no debugging, no rare sockets, no rare memory tricks.',
+    meaning: 'As default, without debugging, rare sockets and rare memory calls.',
     sets: [...DEFAULT, 'debugging', 'netlink-protocols', 'inet-protocols', 'filter-listener', 'unusual-memory'],
   },
   nested: {
-    meaning: "Default without the sets that stop sandboxes inside the sandbox: Chromium's, bazel's, nix', bubblewrap.",
+    meaning: 'As default, but sandboxes inside work: Chromium, bazel, nix, bubblewrap.',
     sets: [...EVERYWHERE, 'packet-filter-options'],
   },
 } as const satisfies Readonly<Record<string, { meaning: string; sets: readonly SetName[] }>>

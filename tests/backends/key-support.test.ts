@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { KEY_SUPPORT, keySupportTable, rowOf, type Support } from '../../src/backends/key-support.ts'
+import { KEY_SUPPORT, keySupportList, rowOf, type Support } from '../../src/backends/key-support.ts'
 import { SandboxError } from '../../src/error.ts'
 import { KEY_ROWS } from '../../src/policy/key-table.ts'
 import type { SandboxInput } from '../../src/policy/keys/index.ts'
@@ -78,7 +78,7 @@ test('every key has a row, and no other has one', () => {
 
 test('docs/reference/backends.md shows it', () => {
   const page = readFileSync(join(import.meta.dirname, '../../docs/reference/backends.md'), 'utf8')
-  expect(page).toContain(keySupportTable())
+  expect(page).toContain(keySupportList())
 })
 
 /** Values under which the key means anything there; those of the tests of effects elsewhere. */

@@ -77,7 +77,7 @@ async function check(sentence: Sentence, { column, started }: { column: Column; 
   cells.set(cellKey(sentence, column), difference === undefined ? 'holds' : `differs: ${difference.why}`)
 }
 
-/** LLM_DO_CONFORMANCE_TABLE=FILE writes the table that docs/reference/backends.md shows. */
+/** LLM_DO_CONFORMANCE_TABLE=FILE writes the table that docs/internals/backends.md shows. */
 export function testColumns(columns: readonly Column[]): void {
   for (const column of columns) testColumn(column)
   afterAll(() => {

@@ -29,7 +29,7 @@ const isRoot = currentUser() === 'root'
 /** Another user than the caller: containers, and filters with mounts, refuse writable zones of root. */
 const OTHER = 1000
 
-/** Exact differences of a cell; docs/reference/backends.md and docs/reference/seccomp.md list them. */
+/** Exact differences of a cell; docs/internals/backends.md and docs/internals/seccomp.md list them. */
 type Differences = Readonly<Partial<Record<Row['id'], RegExp>>>
 const SOCKETS_OPEN: Differences = { 'files.make-sockets': /^fifo: ok; socket: ok$/ }
 

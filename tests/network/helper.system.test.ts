@@ -11,7 +11,7 @@ import { readOr } from '../support/processes.ts'
 import { allow, shell, until } from './ways.ts'
 import { openWorld, WORLD, type World } from './world.ts'
 
-/** The promise of docs/reference/network.md for an idle helper (0.3 MiB), in the unit of /proc. */
+/** The promise of docs/guide/performance.md for an idle helper (0.3 MiB), in the unit of /proc. */
 const IDLE_KIB = Math.floor(0.3 * 1024)
 
 let world: World

@@ -2,12 +2,12 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { BUILT_IN } from '../../src/policy/built-in.ts'
 import { profileJsonSchema } from '../../src/policy/json-schema.ts'
-import { KEY_ROWS, keyTable, meaningOf } from '../../src/policy/key-table.ts'
+import { KEY_ROWS, keyList, meaningOf } from '../../src/policy/key-table.ts'
 import {
   GIT_NAMES,
   OPENABLE_NAMES,
   PROTECTED_NAMES,
-  protectedTable,
+  protectedList,
   REPOSITORY_SYSTEMS,
 } from '../../src/policy/protected.ts'
 
@@ -41,9 +41,12 @@ test('the JSON schema for editors is the one of the program', () => {
 })
 
 test('the manual lists every key and every protected name', () => {
-  expectFile('docs/reference/profiles.md', (text) => {
-    const keys = withPart(text, { begin: '<!-- keys:', end: '<!-- end of keys', content: keyTable() })
-    return withPart(keys, { begin: '<!-- protected:', end: '<!-- end of protected', content: protectedTable() })
+  expectFile('docs/reference/profiles.md', (text) =>
+    withPart(text, { begin: '<!-- keys:', end: '<!-- end of keys', content: keyList() }),
+  )
+  expectFile('docs/reference/protected.md', (text) => {
+    const zones = withPart(text, { begin: '<!-- zone:', end: '<!-- end of zone', content: protectedList('zone') })
+    return withPart(zones, { begin: '<!-- home:', end: '<!-- end of home', content: protectedList('home') })
   })
 })
 

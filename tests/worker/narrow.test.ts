@@ -85,7 +85,7 @@ describe('a worker never gets more than it was granted', () => {
     a protected name | protectNot: [.vscode] | protectNot: .vscode / none (built-in)
     all protected names | protectNot: ["*"] | protectNot: * / none (built-in)
     limits that may be left out | bestEffort: true | bestEffort: true / false (built-in)
-    a cgroup of its own | cgroupParent: /sys/fs/cgroup/x | cgroupParent: /sys/fs/cgroup/x / found by itself (built-in)
+    a cgroup of its own | cgroupParent: /sys/fs/cgroup/x | cgroupParent: /sys/fs/cgroup/x / found automatically (built-in)
     a container that is kept | docker: { reuse: session } | docker.reuse: session / off (built-in)`
   const inTable = (row: string): [string, Case, string] => {
     const [title = '', worker = '', escalation = ''] = row.split(' | ').map((cell) => cell.trim())

@@ -1,4 +1,4 @@
-/** The same rules in the words of Docker's and podman's `--security-opt seccomp=FILE`. What they cannot say: docs/reference/seccomp.md. */
+/** The same rules in the words of Docker's and podman's `--security-opt seccomp=FILE`. What they cannot say: docs/internals/seccomp.md. */
 import { allowedCubes, type Cube } from '../../seccomp/cube.ts'
 import { ERRNO } from '../../seccomp/errno.ts'
 import {

@@ -98,9 +98,9 @@ export const cgroupParent = scalar<string, string>(readAbsoluteHostPath, {
   description: 'Cgroup directory below which the run gets its own.',
   unit: 'absolute path',
   type: 'string',
-  standard: 'found by itself',
+  standard: 'found automatically',
   flag: { name: 'cgroup-parent', argument: 'DIR', group: 'Limits', isRare: true },
-  narrowing: operatorsOnly('found by itself'),
+  narrowing: operatorsOnly('found automatically'),
 })
 
 export const pool = scalar<'auto' | 'off', 'auto' | 'off'>(oneOf(['auto', 'off']), {

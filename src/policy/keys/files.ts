@@ -156,7 +156,7 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
 }
 
 export const workspace = scalar<HostMode | 'none', HostMode | 'none'>(oneOf([...HOST_MODES, 'none']), {
-  description: "How the caller's directory appears at /workspace; zones are shown beside it.",
+  description: "How the caller's directory appears at /workspace; zones are mounted in addition.",
   unit: 'word',
   type: 'string',
   enum: [...HOST_MODES, 'none'],

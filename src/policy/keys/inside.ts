@@ -230,12 +230,12 @@ const readTerminal: Reader<Terminal> = (value) => {
 }
 
 export const tty = scalar<Terminal, Terminal>(readTerminal, {
-  description: 'The command gets a terminal of its own; auto: where stdin, stdout and stderr of the caller are one.',
+  description: 'The command gets a new terminal; auto: if stdin, stdout and stderr of the caller are terminals.',
   unit: 'true, false or auto',
   type: ['boolean', 'string'],
   enum: [true, false, 'auto'],
   default: false,
-  flag: { name: 'tty', group: 'Inside', help: 'The command gets a terminal of its own.' },
+  flag: { name: 'tty', group: 'Inside', help: 'The command gets a new terminal.' },
   narrowing: chosen(),
   need: (value) => (value === true ? 'tty' : undefined),
 })

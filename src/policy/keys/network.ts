@@ -105,7 +105,7 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
     fields: {
       mode: field<NetworkWord | boolean, NetworkWord>(readNetworkMode, {
         description:
-          'none: only a loopback of its own; restricted: the hosts of allow; record: every public name, noted, to learn what allow needs; host: no wall. Naming a host means restricted.',
+          'none: only a loopback inside; restricted: the hosts of allow; record: every public name, noted, to learn what allow needs; host: no wall. Naming a host means restricted.',
         unit: 'word',
         standard: 'none',
         type: ['string', 'boolean'],
@@ -113,7 +113,7 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       }),
       allow: listField(readAllowedHost, {
         description:
-          'Hosts that may be reached: host, *.host, host:port, host:*, an address or a range; ports 80 and 443 unless said. @npm, @pip, @cargo, @go, @apt, @git: the hosts that this tool of yours is set up for.',
+          'Hosts that may be reached: host, *.host, host:port, host:*, an address or a range; ports 80 and 443 unless said. @npm, @pip, @cargo, @go, @apt, @git: the hosts that this tool is configured for.',
         unit: 'list of hosts',
         standard: '[]',
       }),
@@ -245,7 +245,7 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       part: 'credentials',
       repeats: true,
       isRare: true,
-      help: 'A header that is added on this host to what goes to HOST; in TEXT {env:NAME} or {file:PATH} stands for the secret. Needs --terminate-tls.',
+      help: 'A header that is added on this host to what goes to HOST; in TEXT {env:NAME} or {file:PATH} is the place of the secret. Needs --terminate-tls.',
       sets: addedHeader,
     },
     {
