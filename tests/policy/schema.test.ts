@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { BUILT_IN } from '../../src/policy/built-in.ts'
 import { profileJsonSchema } from '../../src/policy/json-schema.ts'
@@ -10,25 +10,9 @@ import {
   protectedList,
   REPOSITORY_SYSTEMS,
 } from '../../src/policy/protected.ts'
+import { expectFile, withPart } from '../support/generated.ts'
 
 const ROOT = new URL('../../', import.meta.url)
-const isWriting = process.env.LLM_DO_GOLDEN === 'write'
-
-/** A text with the part between two marker lines replaced. */
-function withPart(
-  text: string,
-  part: { readonly begin: string; readonly end: string; readonly content: string },
-): string {
-  const begin = text.indexOf('\n', text.indexOf(part.begin)) + 1
-  return `${text.slice(0, begin)}${part.content}\n${text.slice(text.indexOf(part.end))}`
-}
-
-function expectFile(path: string, wanted: (current: string) => string): void {
-  const file = new URL(path, ROOT)
-  if (isWriting) writeFileSync(file, wanted(readFileSync(file, { encoding: 'utf8', flag: 'a+' })))
-  const current = readFileSync(file, 'utf8')
-  expect(current).toBe(wanted(current))
-}
 
 test('every key says what it takes and means, in one line', () => {
   const incomplete = KEY_ROWS.filter(({ description, unit }) => !/^\S.*\.$/.test(description) || unit === '')
@@ -41,13 +25,10 @@ test('the JSON schema for editors is the one of the program', () => {
 })
 
 test('the manual lists every key and every protected name', () => {
-  expectFile('docs/reference/profiles.md', (text) =>
-    withPart(text, { begin: '<!-- keys:', end: '<!-- end of keys', content: keyList() }),
+  expectFile('docs/reference/profiles.md', (text) => withPart(text, 'keys', keyList()))
+  expectFile('docs/reference/protected.md', (text) =>
+    withPart(withPart(text, 'zone', protectedList('zone')), 'home', protectedList('home')),
   )
-  expectFile('docs/reference/protected.md', (text) => {
-    const zones = withPart(text, { begin: '<!-- zone:', end: '<!-- end of zone', content: protectedList('zone') })
-    return withPart(zones, { begin: '<!-- home:', end: '<!-- end of home', content: protectedList('home') })
-  })
 })
 
 describe('A protected name', () => {

@@ -1,25 +1,17 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { ERRNO } from '../../src/seccomp/errno.ts'
 import { keptSets, setsWithoutNamespaces } from '../../src/seccomp/filter.ts'
 import { setList } from '../../src/seccomp/manual.ts'
 import { PROFILES, type RuleSet, SETS } from '../../src/seccomp/rules.ts'
 import { MAX_SYSCALL, SYSCALL_NAMES } from '../../src/seccomp/syscalls.ts'
-import { isWritingGoldens } from '../support/golden.ts'
+import { expectFile, withPart } from '../support/generated.ts'
 
 const manual = await readFile(new URL('../../docs/reference/seccomp.md', import.meta.url), 'utf8')
-const internals = new URL('../../docs/internals/seccomp.md', import.meta.url)
 
 describe('docs/reference/seccomp.md', () => {
-  test('has the list of sets as the code has it, in the page of the internals', async () => {
-    const part = /(?<=<!-- sets:.*-->\n\n).*?(?=\n*<!-- end of sets -->)/s
-    const page = await readFile(internals, 'utf8')
-    if (isWritingGoldens())
-      await writeFile(
-        internals,
-        page.replace(part, () => `${setList()}\n`),
-      )
-    expect(part.exec(await readFile(internals, 'utf8'))?.[0]).toBe(setList())
+  test('has the list of sets as the code has it, in the page of the internals', () => {
+    expectFile('docs/internals/seccomp.md', (text) => withPart(text, 'sets', setList()))
   })
 
   test.each(Object.entries(PROFILES))('says of the profile %s what the code says', (name, { meaning }) => {
