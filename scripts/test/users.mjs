@@ -69,7 +69,7 @@ export function laneFor({ user, index, directory, copy, require }) {
 export function inOwnPlaces(words, places) {
   if (!isRoot) return words
   const mounts = Object.entries(PLACES_OF_ROOT).map(
-    ([place, own]) => `mkdir -p ${place} && mount --bind "${places[own]}" ${place}`,
+    ([place, own]) => `mkdir -p -m 700 ${place} && mount --bind "${places[own]}" ${place}`,
   )
   return ['unshare', '--mount', '--', 'sh', '-ec', `${mounts.join('; ')}; exec "$0" "$@"`, ...words]
 }
