@@ -43,6 +43,19 @@ describe('the documents', () => {
     for (const block of scriptsOf(textOf(page))) expect(() => transformSync(block, { format: 'esm' })).not.toThrow()
   })
 
+  test('every page that messages and comments of the sources name exists', () => {
+    const sources = ['src', 'native', 'packaging'].flatMap((directory) =>
+      readdirSync(join(ROOT, directory), { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map(({ parentPath, name }) => readFileSync(join(parentPath, name), 'utf8')),
+    )
+    const named = sources.flatMap(
+      (source) => source.match(/\bdocs\/(?:guide|reference|internals)\/[a-z-]+(?:\.1)?\.md\b/g) ?? [],
+    )
+    expect(named.length).toBeGreaterThan(20)
+    expect([...new Set(named)].filter((page) => !existsSync(join(ROOT, page)))).toEqual([])
+  })
+
   test('README.md names only options that there are', () => {
     const known = [...OPTIONS.map(({ name }) => name), 'help', 'self-test', 'memroy']
     const named = [...README.matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, name = '']) => name)
