@@ -10,6 +10,7 @@
 // when nothing failed and something passed. Ctrl-C and SIGTERM end every program that was started and remove what was made.
 import { constants } from 'node:os'
 import { parseArgs } from 'node:util'
+import { markModules } from './modules.mjs'
 import { PARTS } from './parts.mjs'
 import { print, printFailed, printSlowest, printStage, printSum, progress } from './print.mjs'
 import { endAll, isRoot, isStopping } from './programs.mjs'
@@ -60,10 +61,13 @@ async function systemStage(files, options = {}) {
 }
 
 async function everything() {
+  const removeUnread = markModules()
   const analysis = stage('analysis')
   const first = [...(await Promise.all(['unit', 'lint', 'types', 'native'].map(stage)))]
   const core = systemFiles().filter(({ isDeep }) => !isDeep)
-  return [...first, await systemStage(core), await analysis]
+  const counts = [...first, await systemStage(core), await analysis]
+  if (!isStopping()) removeUnread()
+  return counts
 }
 
 async function some(files) {

@@ -1,7 +1,8 @@
 /** The runner of `make test` (scripts/test): which files run as which user, and what a change reaches. */
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { temporaryDirectory } from './directory.ts'
 
 interface Kind {
   readonly file: string
@@ -11,6 +12,9 @@ interface Kind {
 interface SystemModule {
   readonly kindOf: (file: string) => Kind
   readonly systemFiles: () => readonly Kind[]
+}
+interface ModulesModule {
+  readonly markModules: (directory: string) => () => void
 }
 interface TouchedModule {
   readonly REACHED_ROOMS: readonly string[]
@@ -24,6 +28,7 @@ interface TouchedModule {
 const ROOT = join(import.meta.dirname, '../..')
 const load = async <T>(name: string): Promise<T> => (await import(join(ROOT, 'scripts/test', name))) as T
 const { kindOf, systemFiles } = await load<SystemModule>('system.mjs')
+const { markModules } = await load<ModulesModule>('modules.mjs')
 const { REACHED_ROOMS, testsTouched } = await load<TouchedModule>('touched.mjs')
 
 describe('the kind of a file of system tests', () => {
@@ -75,4 +80,15 @@ describe('a change', () => {
     expect(rooms.filter((room) => !isTried(room))).toEqual([])
     expect(REACHED_ROOMS.filter((room) => !existsSync(join(ROOT, room)))).toEqual([])
   })
+})
+
+test('a transformed module that a whole run has not read is removed, and nothing else', async () => {
+  const directory = await temporaryDirectory()
+  const [read, unread] = ['a', 'b'].map((sign) => sign.repeat(40)) as [string, string]
+  for (const name of [read, unread, '_metadata.json']) writeFileSync(join(directory, name), name)
+  const removeUnread = markModules(directory)
+  readFileSync(join(directory, read))
+  writeFileSync(join(directory, 'c'.repeat(40)), 'new')
+  removeUnread()
+  expect(readdirSync(directory)).toEqual(['_metadata.json', read, 'c'.repeat(40)])
 })
