@@ -3,7 +3,8 @@ import { APPLY_ATTACKS } from './apply.ts'
 import { testAttacks } from './daily.ts'
 import { GIT_ATTACKS, isAboutClosed } from './git.ts'
 import { HOST_ATTACKS } from './host.ts'
-import { isOfEveryUser, KERNEL_ATTACKS } from './kernel.ts'
+import { KERNEL_ATTACKS } from './kernel.ts'
+import { isShared } from './matrix.ts'
 import { STATE_ATTACKS } from './state.ts'
 
 testAttacks([
@@ -11,5 +12,5 @@ testAttacks([
   ...STATE_ATTACKS,
   ...APPLY_ATTACKS,
   ...HOST_ATTACKS,
-  ...KERNEL_ATTACKS.filter((row) => !isOfEveryUser(row)),
+  ...KERNEL_ATTACKS.filter((row) => !isShared(row)),
 ])

@@ -8,13 +8,13 @@ import { type Cell, FILTERS } from './attack.ts'
 import { CELL, harmedIn, testAttacks } from './daily.ts'
 import { FILE_ATTACKS } from './files.ts'
 import { GIT_ATTACKS, isAboutClosed } from './git.ts'
-import { isOfEveryUser, KERNEL_ATTACKS } from './kernel.ts'
+import { KERNEL_ATTACKS } from './kernel.ts'
 import { isShared } from './matrix.ts'
 import { ATTACKS } from './table.ts'
 
 const CELLS: readonly Cell[] = [...FILTERS.map((filter): Cell => ({ ...CELL, filter })), { ...CELL, backend: 'bwrap' }]
 
-testAttacks([...FILE_ATTACKS, ...GIT_ATTACKS.filter(isAboutClosed), ...KERNEL_ATTACKS.filter(isOfEveryUser)])
+testAttacks([...FILE_ATTACKS, ...GIT_ATTACKS.filter(isAboutClosed), ...KERNEL_ATTACKS.filter(isShared)])
 
 describeWith(['git', 'bwrap', 'unshare', 'userns'], 'the adversary in a shared sandbox', () => {
   test.each(CELLS)('harms nothing by $backend under $filter', async (cell) => {

@@ -1,5 +1,5 @@
 /** Files of the host: what is hidden, read-only or protected, and what must not be planted. */
-import { chmodSync, closeSync, existsSync, lstatSync, openSync, readdirSync } from 'node:fs'
+import { closeSync, existsSync, lstatSync, openSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Attack, type Cell, type Harm, isFiltered, isNamespace, letThrough, type Observed } from './attack.ts'
 import { put, textOf, type World } from './world.ts'
@@ -55,21 +55,6 @@ const REACH: readonly Attack[] = [
       textOf(join(world.shown, 'notes')) === 'host\n' && !existsSync(join(world.shown, 'new'))
         ? undefined
         : 'the read-only zone changed',
-    control: 'bare',
-  },
-  {
-    id: 'files.planted-target',
-    of: 'CVE-2026-87766 (bubblewrap), CVE-2021-30465 (runc)',
-    sentence: 'A link that was planted in a writable zone leads the mount of another zone out of it.',
-    prepare: async (world) => put(world, join(world.base, 'victim/notes'), 'host\n'),
-    attempt: async (stage) => {
-      const { world } = stage
-      await stage.inside(`ln -s ${world.base}/victim ${world.zone}/way`)
-      const options = ['--zone', `below=${world.shown}:${world.zone}/way/below:ro`]
-      await stage.inside(`mkdir ${world.zone}/way/below`, { options })
-    },
-    harmed: ({ world }) =>
-      existsSync(join(world.base, 'victim/below')) ? 'a directory was made outside of the zone' : undefined,
     control: 'bare',
   },
   {
@@ -186,28 +171,6 @@ const PLANTS: readonly Attack[] = [
     control: 'bare',
     controlAs: 'root',
   },
-  {
-    id: 'plant.existing-set-id',
-    of: 'finding 9',
-    sentence: 'A set-id program that already lies in the zone gets another content and keeps its bits.',
-    // An ordinary user's own set-id file gives away that user's rights, which the command has anyway.
-    on: isRoot,
-    prepare: async (world) => {
-      put(world, join(world.zone, 'set-id'), 'x'.repeat(1 << 21))
-      chmodSync(join(world.zone, 'set-id'), 0o4755)
-    },
-    attempt: async (stage) => {
-      const { zone, tools } = stage.world
-      await stage.inside(`${tools}/plant map ${tools}/doors ${zone}/set-id`, { opened: true })
-    },
-    harmed: ({ world }) => {
-      const path = join(world.zone, 'set-id')
-      const status = lstatSync(path)
-      const same = textOf(path)?.startsWith('xxxx')
-      return !same && (status.mode & 0o4000) !== 0 ? 'another program behind the set-id bit' : undefined
-    },
-    control: 'bare',
-  },
 ]
 
 /** Root's or anybody's: a program that runs with its owner's rights. */
@@ -218,16 +181,6 @@ function setIdIn(world: World): Harm {
 
 /** Names that programs of the host obey or run by themselves; each made in another way. */
 const PROTECTED: readonly Attack[] = [
-  {
-    id: 'protected.made',
-    of: 'CVE-2026-25725 (Claude Code)',
-    sentence: 'A protected name that is not there yet is made.',
-    attempt: async (stage) => {
-      await stage.inside(`cd ${stage.world.zone}; mkdir -p .claude && echo '{}' >.claude/settings.json`)
-    },
-    harmed: made('.claude'),
-    control: 'bare',
-  },
   {
     id: 'protected.changed',
     of: 'files of the host',
@@ -282,20 +235,6 @@ const PROTECTED: readonly Attack[] = [
         `mount --bind ${zone}/.git/config ${zone}/.git/config; ${tools}/detach ${zone} .git .gitx`,
       ])
     },
-  },
-  {
-    id: 'protected.no-ghosts',
-    of: 'issue: nothing ghostly in the zone',
-    sentence: 'A run that does nothing leaves names in the zone.',
-    attempt: async (stage) => {
-      await stage.inside('true')
-      if (stage.isControl) await stage.host(['mkdir', join(stage.world.zone, '.idea')])
-    },
-    harmed: ({ world }) => {
-      const names = readdirSync(world.zone).sort().join(' ')
-      return names === '.git Makefile notes src' ? undefined : `the zone holds ${names}`
-    },
-    control: 'bare',
   },
 ]
 

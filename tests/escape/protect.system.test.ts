@@ -131,18 +131,6 @@ describeWith(['git', 'userns'], 'in a directory without a repository', () => {
     expect(new Set(seen)).toEqual(new Set(['notes']))
   })
 
-  test('a parent that the command has closed hides nothing', async () => {
-    const site = await makeTestSite()
-    await mkdir(join(site.zone, 'a/b'), { recursive: true })
-    const script = 'cd /zone; git init -q a/b 2>/dev/null; chmod 0 a/b; chmod 0 a'
-    const outcome = await attempt({ site, script })
-    expect(outcome.reason).toBe('protected')
-    expect(statSync(join(site.zone, 'a')).mode & 0o777).toBe(0)
-    await chmod(join(site.zone, 'a'), 0o755)
-    await chmod(join(site.zone, 'a/b'), 0o755)
-    expect(existsSync(join(site.zone, 'a/b/.git'))).toBe(false)
-  })
-
   test('every process of the command is dead when what it made is set aside', async () => {
     const site = await makeTestSite()
     const again =

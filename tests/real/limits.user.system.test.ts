@@ -1,5 +1,6 @@
 /** Limits that differ with the user: root has a cgroup, others often a watchdog or a resource limit. */
 import { expect, test } from 'vitest'
+import { guestDirectory } from '../support/driver.ts'
 import { describeWith } from '../support/needs.ts'
 import { runHere } from './in-process.ts'
 
@@ -13,6 +14,19 @@ describeWith('userns', 'the limit of processor time', () => {
       signal: expect.stringMatching(/^SIG(TERM|KILL)$/),
     })
     expect(await runHere(['--cpu-time', '20s', '-c', 'sleep 1; exit 3'])).toMatchObject({ reason: 'exit', exitCode: 3 })
+  })
+})
+
+describeWith('userns', 'the limit of memory', () => {
+  test('ends a command that cannot be inspected', async () => {
+    // For longer than a loaded machine needs to find it.
+    const holding = (limit: string, seconds: number) =>
+      runHere([
+        ...['--memory', limit, '--env', `HOLD_SECONDS=${seconds}`, '--ro', `${guestDirectory()}:/tool`],
+        ...['--', '/tool/hide-memory', 'undumpable', '300'],
+      ])
+    expect(await holding('64m', 15)).toMatchObject({ reason: 'memory', stdout: '' })
+    expect(await holding('512m', 0)).toMatchObject({ exitCode: 0, stdout: 'held 300 MiB\n' })
   })
 })
 

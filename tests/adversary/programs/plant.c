@@ -4,15 +4,12 @@
  *   plant modes FILE          every call that sets the set-user-id and set-group-id bits, on FILE and on new files next to it
  *   plant caps FILE           security.capability on FILE, by every call that sets attributes
  *   plant namespace FILE      both, as root of a user namespace of its own
- *   plant map PROGRAM FILE    writes PROGRAM over FILE through a shared mapping, which leaves mode bits alone
  */
 #include "answer.h"
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -74,19 +71,7 @@ static int become_root_of_a_namespace(void) {
   return 0;
 }
 
-static int plant_by_mapping(const char *program, const char *file) {
-  int from = open(program, O_RDONLY | O_CLOEXEC), to = open(file, O_RDWR | O_CLOEXEC);
-  struct stat status;
-  if (from < 0 || fstat(from, &status) < 0) return answer(program, -1), 1;
-  if (answer("open-for-writing", to) < 0) return 1;
-  /* A file that is too small is made larger by write(), which would clear the bits: the caller gives a large one. */
-  char *target = mmap(NULL, status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, to, 0);
-  if (answer("mmap", target == MAP_FAILED ? -1 : 0) < 0) return 1;
-  return answer("read-into-mapping", read(from, target, status.st_size)) < 0;
-}
-
 int main(int count, char **words) {
-  if (count == 4 && !strcmp(words[1], "map")) return plant_by_mapping(words[2], words[3]);
   if (count != 3) return fputs("plant: modes|caps|namespace FILE\n", stderr), 2;
   if (!strcmp(words[1], "namespace") && become_root_of_a_namespace() < 0) return 0;
   if (strcmp(words[1], "caps")) plant_modes(words[2]);
