@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { SandboxError } from '../../src/error.ts'
 import type { MachineFacts } from '../../src/host/probe.ts'
-import { changes } from '../support/changes.ts'
+import { changes, withoutBuiltInNames } from '../support/changes.ts'
 import { printPlan } from './print-plan.ts'
 import { PLAIN_POLICY, planIn, type Tree, type World, zone } from './world.ts'
 
@@ -132,7 +132,7 @@ function decided(name: string, host: string): Decision {
   const world = CASES[name] ?? {}
   try {
     const plan = planIn({ ...world, machine, tree: { ...tree, ...SECRETS, ...HOME, ...world.tree } })
-    return { extension: 'plan.json', text: printPlan(plan) }
+    return { extension: 'plan.json', text: printPlan(withoutBuiltInNames(plan)) }
   } catch (error) {
     if (!(error instanceof SandboxError)) throw error
     const { code, message, hint, problems } = error

@@ -11,7 +11,7 @@ import { printLaunchFile } from '../../../src/backends/namespace/launch-file.ts'
 import type { MachineFacts } from '../../../src/host/probe.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
 import { PLAIN_POLICY, planIn, type Tree, type World, zone } from '../../plan/world.ts'
-import { changes, withLists } from '../../support/changes.ts'
+import { changes, withLists, withoutBuiltInNames } from '../../support/changes.ts'
 import { runInputs } from '../plans.ts'
 
 interface Host {
@@ -89,7 +89,7 @@ const INPUTS = {
 }
 
 const printedOn = (name: string, host: string): string =>
-  withLists(printLaunchFile(launchFile(planOn(name, host), INPUTS)).split('\n'), (line) =>
+  withLists(printLaunchFile(launchFile(withoutBuiltInNames(planOn(name, host)), INPUTS)).split('\n'), (line) =>
     /^(mask|readonly|protect) /.test(line),
   ).join('\n')
 
