@@ -5,22 +5,9 @@
  * was kept of them.
  */
 #include "client/result.h"
+#include "load.h"
 
-#include <err.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-static char *load(const char *path, size_t *size) {
-  int fd = open(path, O_RDONLY);
-  char *bytes = fd < 0 ? NULL : read_all(fd, SIZE_MAX / 2, size);
-  if (!bytes) err(2, "%s", path);
-  close(fd);
-  return bytes;
-}
 
 static void copy(int from, int to) {
   char bytes[32 << 10];
@@ -66,14 +53,12 @@ static int hand_over(const struct capture *capture) {
 }
 
 int main(int argc, char **argv) {
-  struct launchfile file;
   struct capture capture;
-  const char *problem;
-  size_t size, length;
+  size_t length;
   if (argc < 6) errx(2, "usage: answer FILE STATUS OUT ERR COMMAND...");
-  char *bytes = load(argv[1], &size), *status = load(argv[2], &length);
+  struct launchfile file = load_launchfile(argv[1]);
+  char *status = load(argv[2], &length);
   status[length] = 0;
-  if (launchfile_check(bytes, size, &file, &problem) < 0) errx(2, "%s", problem);
   if (!result_is_sound(&file) || capture_open(&capture, &file) < 0) errx(2, "no answer");
   read_while(&capture, print(&capture, argv + 3));
   struct result result = {.file = &file, .status = status, .command = argv + 5, .capture = &capture};

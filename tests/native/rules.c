@@ -3,13 +3,7 @@
  * A command is the words `-c`, TEXT or the words `--`, their number, the words; each ended by NUL.
  */
 #include "client/rules.h"
-
-#include <err.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "load.h"
 
 static const char *next(const char **at) {
   const char *word = *at;
@@ -31,16 +25,14 @@ static const char *judge(const struct launchfile *file, const char **at) {
 }
 
 int main(int argc, char **argv) {
-  struct launchfile file;
-  const char *problem;
-  size_t size, length;
-  int fd = argc == 2 ? open(argv[1], O_RDONLY) : -1;
-  char *bytes = fd < 0 ? NULL : read_all(fd, LAUNCHFILE_MAX, &size), *cases = read_all(0, LAUNCHFILE_MAX, &length);
-  if (!bytes || !cases || launchfile_check(bytes, size, &file, &problem) < 0) errx(2, "no launch file, or no commands");
+  if (argc != 2) return 2;
+  struct launchfile file = load_launchfile(argv[1]);
+  size_t length;
+  char *cases = read_all(0, LAUNCHFILE_MAX, &length);
+  if (!cases) errx(2, "no commands");
   for (const char *at = cases; at < cases + length;) {
     const char *by = judge(&file, &at);
     puts(by ? by : "");
   }
-  fflush(stdout);
-  _exit(0); /* what is kept is never given back, as in the client */
+  end(0);
 }

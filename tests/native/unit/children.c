@@ -2,9 +2,7 @@
 #include "unit.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* Their numbers fill more than one page, which is the most that the kernel gives at once. */
 #define CHILDREN 1200

@@ -3,11 +3,7 @@
 #include "lib/sealed-memory.h"
 #include "unit.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 static void make_pair(int ends[2]) { EXPECT_NUMBER(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0); }
 

@@ -1,22 +1,13 @@
 #include "unit.h"
 #include "client/environment.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 extern char **environ;
 
 /* The command's environment by rules (launch file records after the magic) for a caller's environment, joined by blanks. */
 static void expect_environment(char **callers, const char *rules, size_t size, const char *want) {
-  static char bytes[512], got[512];
-  struct launchfile file;
-  const char *problem;
+  static char got[512];
+  struct launchfile file = unit_launchfile(rules, size);
   char **saved = environ;
-  size_t magic = sizeof LAUNCH_FILE_MAGIC;
-  memcpy(bytes, LAUNCH_FILE_MAGIC, magic);
-  memcpy(bytes + magic, rules, size);
-  EXPECT_NUMBER(launchfile_check(bytes, magic + size, &file, &problem), 0);
   environ = callers;
   char **all = command_environment(&file, (char *[]){NULL});
   environ = saved;

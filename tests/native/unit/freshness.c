@@ -2,12 +2,6 @@
 #include "lib/launch-cache.h"
 #include "unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 static const struct looks_ahead NONE_AHEAD = {0};
 
 /* A plan for this caller that builds `tree` and was made from what is at `guard` now. */

@@ -1,10 +1,6 @@
 #include "lib/git-config.h"
 #include "unit.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 static int write_down(void *data, const char *key, const char *value) {
   char *text = data;
   size_t used = strlen(text);

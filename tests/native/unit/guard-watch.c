@@ -1,21 +1,12 @@
 #include "lib/guard.h"
 #include "unit.h"
 
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 /* More than a user may have inotify instances (fs.inotify.max_user_instances is 128). */
 enum { ROUNDS = 20, MANY = 300 };
 
-static char path[] = "/tmp/llm-do-unit-XXXXXX";
-
-static void make_directory(void) {
-  strcpy(path + sizeof path - 7, "XXXXXX");
-  EXPECT(mkdtemp(path));
-}
+static const char *path;
 
 /* A zone in which one name is missing. */
 static struct guard watch_zone(void) {
@@ -54,16 +45,16 @@ static long sleeps_at_end(int by_close) {
 }
 
 UNIT("the end of a watch is not waited for") {
-  make_directory();
+  path = unit_directory();
   long closed = sleeps_at_end(1), left = sleeps_at_end(0);
   EXPECT(closed >= ROUNDS / 2); /* the control */
   EXPECT(left < ROUNDS / 4);
-  rmdir(path);
+  unit_remove(path);
 }
 
 UNIT("a watch that has ended is not kept") {
   int missing = 0;
-  make_directory();
+  path = unit_directory();
   for (int round = 0; round < MANY; round++) {
     struct guard guard = watch_zone();
     for (int tries = 0; guard.events < 0 && tries < 100; tries++) { /* the kernel may be behind */
@@ -76,5 +67,5 @@ UNIT("a watch that has ended is not kept") {
     forget_zone(&guard);
   }
   EXPECT_NUMBER(missing, 0);
-  rmdir(path);
+  unit_remove(path);
 }

@@ -1,8 +1,6 @@
 #include "lib/json-text.h"
 #include "unit.h"
 
-#include <stdlib.h>
-
 UNIT("a word is a JSON string whatever its bytes are") {
   static const struct {
     const char *text, *want;

@@ -1,11 +1,6 @@
 #include "lib/launch-file.h"
 #include "unit.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 static struct launchfile file;
 static const char *problem;
 

@@ -2,9 +2,7 @@
 #include "lib/loop.h"
 #include "unit.h"
 
-#include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define MANY 100
 #define SOON_NS 20000000ull

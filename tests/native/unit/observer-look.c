@@ -2,33 +2,25 @@
 #include "runner/observer-look.h"
 #include "unit.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-static char base[64];
+static const char *base;
 static int before; /* the directory of the other units */
 
 /* BASE holds `file`, `below/`, and links: to, to nothing, to each other. */
 static void make_base(void) {
-  strcpy(base, "/tmp/llm-do-unit-XXXXXX");
+  base = unit_directory();
   before = open(".", O_PATH | O_CLOEXEC);
-  EXPECT(before >= 0 && mkdtemp(base) && chdir(base) == 0);
+  EXPECT(before >= 0 && chdir(base) == 0);
   close(open("file", O_CREAT | O_WRONLY, 0600));
   EXPECT(mkdir("below", 0700) == 0 && symlink("../file", "below/to") == 0 && symlink("/nowhere/at/all", "nothing") == 0);
   EXPECT(symlink("two", "one") == 0 && symlink("one", "two") == 0);
 }
 
 static void remove_base(void) {
-  static const char *const NAMES[] = {"file", "below/to", "below", "nothing", "one", "two"};
-  for (size_t i = 0; i < COUNT(NAMES); i++) remove(NAMES[i]);
-  EXPECT(fchdir(before) == 0 && close(before) == 0 && rmdir(base) == 0);
+  EXPECT(fchdir(before) == 0 && close(before) == 0);
+  unit_remove(base);
 }
 
 /* "MISSING PATH" with BASE as `@`; "none" where nothing can be said. */

@@ -1,33 +1,24 @@
 #include "lib/open-by-steps.h"
 #include "unit.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #define NO_LINKS (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
 
-/* `at` with a directory d, a file d/file, a link d/link to it, and a link to the directory. */
-static int make_tree(char *at) {
-  int root = mkdtemp(at) ? open(at, O_RDONLY | O_DIRECTORY) : -1;
-  int file = root < 0 || mkdirat(root, "d", 0700) < 0 ? -1 : openat(root, "d/file", O_CREAT | O_WRONLY, 0600);
+static const char *at;
+
+/* A directory d, a file d/file, a link d/link to it, and a link to the directory. */
+static int make_tree(void) {
+  at = unit_directory();
+  int root = open(at, O_RDONLY | O_DIRECTORY);
+  int file = mkdirat(root, "d", 0700) < 0 ? -1 : openat(root, "d/file", O_CREAT | O_WRONLY, 0600);
   EXPECT(file >= 0 && symlinkat("file", root, "d/link") == 0 && symlinkat("d", root, "to-d") == 0);
   close(file);
   return root;
 }
 
-static void remove_tree(int root, const char *at) {
-  static const char *const names[] = {"d/file", "d/link", "to-d"};
-  for (size_t i = 0; i < COUNT(names); i++) unlinkat(root, names[i], 0);
-  unlinkat(root, "d", AT_REMOVEDIR);
-  close(root);
-  rmdir(at);
-}
+static void remove_tree(int root) { close(root), unit_remove(at); }
 
 /* The inode that was opened, or -errno. */
 static long long met(int fd) {
@@ -61,22 +52,20 @@ UNIT("what is opened step by step is what openat2 opens, and refused where it re
       {"d/file/x", O_PATH, NO_LINKS},
       {"", O_PATH, NO_LINKS},
   };
-  char at[] = "/tmp/llm-do-unit-XXXXXX";
-  int root = make_tree(at);
+  int root = make_tree();
   for (size_t i = 0; i < COUNT(cases); i++) {
     struct open_how how = {.flags = (uint64_t)cases[i].flags | O_CLOEXEC, .resolve = cases[i].resolve};
     long long kernel = met((int)syscall(SYS_openat2, root, cases[i].path, &how, sizeof how));
     unit_expect_number(met(open_by_steps(root, cases[i].path, (uint64_t)cases[i].flags, cases[i].resolve)), kernel, cases[i].path, __FILE__, __LINE__);
   }
-  remove_tree(root, at);
+  remove_tree(root);
 }
 
 UNIT("steps are stricter where the kernel would follow: links on the way, the way up, and what they cannot keep") {
-  char at[] = "/tmp/llm-do-unit-XXXXXX";
-  int root = make_tree(at);
+  int root = make_tree();
   EXPECT(open_by_steps(root, "to-d/file", O_PATH, 0) < 0 && (errno == ENOTDIR || errno == ELOOP));
   EXPECT(open_by_steps(root, "d/../d/file", O_PATH, 0) < 0 && errno == EXDEV);
   EXPECT(open_by_steps(root, "d/file", O_PATH, RESOLVE_IN_ROOT) < 0 && errno == ENOSYS);
   EXPECT(open_by_steps(root, "d/new", O_CREAT | O_WRONLY, 0) < 0 && errno == ENOSYS);
-  remove_tree(root, at);
+  remove_tree(root);
 }

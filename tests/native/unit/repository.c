@@ -1,12 +1,6 @@
 #include "lib/repository.h"
 #include "unit.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 /* A subset of these is a number; `config` is none of the parts. */
 static const char *const NAMES[] = {"HEAD", "objects", "refs", "commondir", "config"};
 enum { SUBSETS = 1 << COUNT(NAMES) };
@@ -61,8 +55,7 @@ static void make(int directory, const char *name) {
 }
 
 UNIT("the parts of a directory are found by its names, and a directory that cannot be searched has no answer") {
-  char path[] = "/tmp/llm-do-unit-XXXXXX";
-  EXPECT(mkdtemp(path));
+  const char *path = unit_directory();
   int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   for (unsigned subset = 0; subset < SUBSETS; subset++) {
     for (unsigned i = 0; i < COUNT(NAMES); i++)
@@ -74,9 +67,8 @@ UNIT("the parts of a directory are found by its names, and a directory that cann
   int file = openat(directory, "file", O_PATH | O_CLOEXEC);
   EXPECT_NUMBER(repository_parts_in(file), -1);
   EXPECT_NUMBER(errno, ENOTDIR);
-  unlinkat(directory, "file", 0);
   close(file), close(directory);
-  rmdir(path);
+  unit_remove(path);
 }
 
 UNIT("an entry counts by its name, its type and whether it leads anywhere") {

@@ -2,19 +2,6 @@
 #include "client/result.h"
 #include "unit.h"
 
-#include <string.h>
-#include <unistd.h>
-
-static struct launchfile file_of(const char *pieces, size_t size) {
-  static char bytes[2048];
-  struct launchfile file = {0};
-  const char *problem;
-  memcpy(bytes, LAUNCH_FILE_MAGIC, sizeof LAUNCH_FILE_MAGIC);
-  memcpy(bytes + sizeof LAUNCH_FILE_MAGIC, pieces, size);
-  EXPECT_NUMBER(launchfile_check(bytes, sizeof LAUNCH_FILE_MAGIC + size, &file, &problem), 0);
-  return file;
-}
-
 UNIT("a result is sound when its form is known and output is kept for it") {
   static const struct {
     const char *pieces;
@@ -29,7 +16,7 @@ UNIT("a result is sound when its form is known and output is kept for it") {
       {BYTES("capture\0all\0result\0nothing\0\0end"), 0},
   };
   for (size_t i = 0; i < COUNT(ROWS); i++) {
-    struct launchfile file = file_of(ROWS[i].pieces, ROWS[i].size);
+    struct launchfile file = unit_launchfile(ROWS[i].pieces, ROWS[i].size);
     EXPECT_NUMBER(result_is_sound(&file), ROWS[i].want);
   }
 }
@@ -38,7 +25,7 @@ UNIT("a result is sound when its form is known and output is kept for it") {
 
 static const char *printed(const char *pieces, size_t size, const char *status, char *program) {
   static char text[512];
-  struct launchfile file = file_of(pieces, size);
+  struct launchfile file = unit_launchfile(pieces, size);
   struct capture capture = {.is_on = 0};
   char *command[] = {program, NULL};
   struct result result = {.file = &file, .status = status, .command = command, .capture = &capture};
@@ -67,7 +54,7 @@ UNIT("people read the plan's words, with what was killed, and a hint a line; a n
 }
 
 static int tells(const char *status, const char *text) {
-  struct launchfile file = file_of(BYTES("bind\0/usr\0/usr\0end"));
+  struct launchfile file = unit_launchfile(BYTES("bind\0/usr\0/usr\0end"));
   struct capture capture = {.is_on = 1};
   capture.stream[1] = (struct stream){.bytes = (char *)(uintptr_t)text, .seen = strlen(text), .head = strlen(text)};
   struct result result = {.file = &file, .status = status, .capture = &capture};

@@ -2,13 +2,9 @@
 #include "unit.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 /* Of so many, three meet the one who looks between the making of the file and its lock. */
 #define RECORDS 10000
@@ -26,8 +22,8 @@ static pid_t start_looking(int directory) {
 }
 
 UNIT("a record can be made while somebody looks which runs are alive") {
-  char directory[] = "/tmp/llm-do-unit.XXXXXX";
-  int made = 0, fd = mkdtemp(directory) ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  const char *directory = unit_directory();
+  int made = 0, fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   EXPECT(fd >= 0);
   pid_t looking = start_looking(fd);
   for (int i = 0; i < RECORDS; i++) {
@@ -41,5 +37,5 @@ UNIT("a record can be made while somebody looks which runs are alive") {
   EXPECT_NUMBER(made, RECORDS);
   EXPECT(kill(looking, SIGKILL) == 0 && waitpid(looking, NULL, 0) == looking);
   close(fd);
-  EXPECT(rmdir(directory) == 0);
+  unit_remove(directory);
 }

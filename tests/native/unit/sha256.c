@@ -1,8 +1,6 @@
 #include "lib/sha256.h"
 #include "unit.h"
 
-#include <string.h>
-
 static const char *sum_of(const void *bytes, size_t size, size_t step) {
   static char text[SHA256_TEXT];
   struct sha256 sum;

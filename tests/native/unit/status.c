@@ -1,11 +1,7 @@
 #include "lib/status.h"
 #include "unit.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 static enum cause cause_named(const char *name) {
   static const char *const NAMES[] = {[CAUSE_EXIT] = "exit", [CAUSE_DEADLINE] = "deadline", [CAUSE_CPU_TIME] = "cpu-time", [CAUSE_MEMORY] = "memory",

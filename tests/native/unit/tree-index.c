@@ -3,15 +3,8 @@
 #include "lib/walk.h"
 #include "unit.h"
 
-#include <fcntl.h>
-#include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #ifndef RENAME_EXCHANGE
 #define RENAME_EXCHANGE 2
@@ -20,11 +13,6 @@
 static char base[64];
 static int zone;
 static struct tree_index tree;
-
-static int drop(const char *path, const struct stat *status, int type, struct FTW *at) {
-  (void)status, (void)type, (void)at;
-  return remove(path);
-}
 
 /* Longer than a change counts as young (40 ms). */
 static void settle(void) { nanosleep(&(struct timespec){0, 60000000}, NULL); }
@@ -47,7 +35,7 @@ static void make_zone(void) {
 static void remove_zone(void) {
   close(zone);
   tree_free(&tree);
-  EXPECT(nftw(base, drop, 16, FTW_DEPTH | FTW_PHYS) == 0);
+  unit_remove(base);
 }
 
 static void walk_with(const struct tree_index *known, struct walk *walk) {
@@ -217,6 +205,6 @@ UNIT("an index is kept for the next run, and one that is damaged, open to others
   EXPECT(chmod(trees, 0700) == 0 && truncate(file, whole.st_size - 1) == 0);
   expect_kept(100, 200);
   *strrchr(own, '/') = 0;
-  EXPECT(nftw(own, drop, 16, FTW_DEPTH | FTW_PHYS) == 0);
+  unit_remove(own);
   remove_zone();
 }

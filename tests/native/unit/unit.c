@@ -1,9 +1,7 @@
 /* unit [-v] [WORD]   runs every unit whose title has WORD in it. The last line is `N passed, N failed`. */
 #include "unit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <ftw.h>
 
 #define UNITS_MAX 512
 
@@ -43,6 +41,30 @@ void unit_expect_text(const char *got, const char *want, const char *what, const
   if (got && strcmp(got, want) == 0) return;
   complain(file, line);
   printf("%s:\n       expected %s\n       got      %s\n", what, want, got ? got : "(null)");
+}
+
+const char *unit_directory(void) {
+  static char path[32];
+  strcpy(path, "/tmp/llm-do-unit-XXXXXX");
+  EXPECT(mkdtemp(path) != NULL);
+  return path;
+}
+
+static int drop(const char *path, const struct stat *status, int type, struct FTW *at) {
+  (void)status, (void)type, (void)at;
+  return remove(path);
+}
+
+void unit_remove(const char *path) { EXPECT(nftw(path, drop, 16, FTW_DEPTH | FTW_PHYS) == 0); }
+
+struct launchfile unit_launchfile(const char *records, size_t size) {
+  static char bytes[2048];
+  struct launchfile file = {0};
+  const char *problem;
+  memcpy(bytes, LAUNCH_FILE_MAGIC, sizeof LAUNCH_FILE_MAGIC);
+  memcpy(bytes + sizeof LAUNCH_FILE_MAGIC, records, size);
+  EXPECT_NUMBER(launchfile_check(bytes, sizeof LAUNCH_FILE_MAGIC + size, &file, &problem), 0);
+  return file;
 }
 
 int main(int argc, char **argv) {

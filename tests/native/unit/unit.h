@@ -8,12 +8,26 @@
 #ifndef LLM_DO_UNIT_H
 #define LLM_DO_UNIT_H
 
-#include <stddef.h>
+#include "lib/launch-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 void unit_register(const char *title, void (*run)(void), const char *file);
 void unit_expect(int holds, const char *claim, const char *file, int line);
 void unit_expect_number(long long got, long long want, const char *what, const char *file, int line);
 void unit_expect_text(const char *got, const char *want, const char *what, const char *file, int line);
+
+/* A new directory below /tmp, whose path is the answer until the next one is made; and its end, with all that is in it. */
+const char *unit_directory(void);
+void unit_remove(const char *path);
+/* A file with these records, which end with `end`. */
+struct launchfile unit_launchfile(const char *records, size_t size);
 
 #define UNIT_JOIN(a, b) a##b
 #define UNIT_NAME(prefix, line) UNIT_JOIN(prefix, line)

@@ -3,16 +3,10 @@
 #include "unit.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <signal.h>
-#include <unistd.h>
 
 /* A file system that folds case is seldom at hand: every look by name of this program can be made to behave as on one. */
 static int folds;
@@ -34,23 +28,18 @@ int fstatat(int directory, const char *restrict name, struct stat *restrict stat
   return (int)syscall(SYS_newfstatat, directory, found, status, flags);
 }
 
-static char path[32];
+static const char *path;
 
 static int make_zone(void) {
-  strcpy(path, "/tmp/walk.XXXXXX");
-  int zone = mkdtemp(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  path = unit_directory();
+  int zone = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   mkdirat(zone, "app", 0700), mkdirat(zone, "app/.Hg", 0700);
   close(openat(zone, "app/.GIT", O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
   mkdirat(zone, "bare", 0700), mkdirat(zone, "bare/OBJECTS", 0700), mkdirat(zone, "bare/refs", 0700), mkdirat(zone, "bare/head", 0700);
   return zone;
 }
 
-static void remove_zone(int zone) {
-  char command[64];
-  snprintf(command, sizeof command, "rm -r %s", path);
-  EXPECT(system(command) == 0);
-  close(zone);
-}
+static void remove_zone(int zone) { close(zone), unit_remove(path); }
 
 UNIT("in a directory that folds case, repositories are found by the rules of the file system") {
   int zone = make_zone();
