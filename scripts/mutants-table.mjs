@@ -1,10 +1,10 @@
 // Reads tests/mutants/*.txt, the table of `make mutants`. Indentation says what a line is:
 //
-//   src/where/it/is.ts                                    the source that is broken
-//     tests/where/it/is.test.ts                           the file of the test that must fail then
+//   src/where/it/is.ts tests/where/it/is.test.ts          the source that is broken, the file of the test that must fail then
 //       NAME (part of the test's title): what it breaks   without parentheses, any test of the file
 //         unchanged text [-removed-]{+added+} more text   as in `git diff --word-diff`; several lines are one text, which the source has once
 //       & src/another.ts                                  one more edit of the same row follows
+//     tests/another.test.ts                               rows of the same source and another test follow
 //
 // A line that begins with # is a comment. Everything is text: nothing is quoted or escaped.
 import { readdirSync, readFileSync } from 'node:fs'
@@ -34,7 +34,7 @@ export function readMutants(text) {
     if (rest === '' || line.startsWith('#')) continue
     const row = rows.at(-1)
     const head = /^(?<name>[a-z0-9-]+)(?: \((?<title>.*?)\))?: (?<breaks>.+)$/.exec(rest)
-    if (indent.length === 0 && /^[\w./-]+$/.test(rest)) source = rest
+    if (indent.length === 0 && /^[\w./-]+( [\w./-]+)?$/.test(rest)) [source, test] = rest.split(' ')
     else if (indent.length === 2) test = rest
     else if (indent.length === 4 && rest.startsWith('& ')) row.edits.push({ file: rest.slice(2), lines: [] })
     else if (indent.length === 4 && head !== null) {

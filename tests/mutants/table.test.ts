@@ -37,7 +37,7 @@ test.each(rows)('$name replaces what is there once, and names a test that is the
 
 test('a row is read as it is written', () => {
   const row = '    x (a (b) c): no: wall\n      if ([-a-]{+b+}) c[-d\n      -]\n    & z.c\n        {+e+}f[0]'
-  expect(readMutants(`# why\na.c\n  t.system.test.ts\n${row}`)).toEqual([
+  expect(readMutants(`# why\na.c o.test.ts\n  t.system.test.ts\n${row}`)).toEqual([
     {
       name: 'x',
       breaks: 'no: wall',
@@ -48,5 +48,5 @@ test('a row is read as it is written', () => {
       test: { project: 'system', file: 't.system.test.ts', name: 'a (b) c' },
     },
   ])
-  expect(() => readMutants('a.c\n  t.test.ts\n    no row')).toThrow('line 3')
+  expect(() => readMutants('a.c t.test.ts\n    no row')).toThrow('line 2')
 })
