@@ -12,25 +12,14 @@ interface Command {
 }
 
 /** A plain module without declarations: what is used of it is said here. */
-const { readCommand, readTrace, readTraces, HISTORY, PROJECT } = (await import(
+const { readCommand, readTraces, HISTORY, PROJECT } = (await import(
   pathToFileURL(join(import.meta.dirname, '../../bench/session.mjs')).href
 )) as {
   readonly readCommand: (line: string) => Command
-  readonly readTrace: (text: string) => readonly Command[]
   readonly readTraces: () => Readonly<Record<string, readonly Command[]>>
   readonly HISTORY: readonly (readonly [string, string])[]
   readonly PROJECT: string
 }
-
-test('a command of words is run as words', () => {
-  expect(readCommand('git log --oneline HEAD~1')).toEqual({
-    line: 'git log --oneline HEAD~1',
-    status: 0,
-    variables: [],
-    script: undefined,
-    words: ['git', 'log', '--oneline', 'HEAD~1'],
-  })
-})
 
 test('a status, variables, and a command that takes a shell', () => {
   expect(readCommand('!1 TZ=UTC A_B= grep -c "x" a | cat')).toMatchObject({
@@ -42,10 +31,6 @@ test('a status, variables, and a command that takes a shell', () => {
     script: 'grep -c "x" a | cat',
     words: ['/bin/sh', '-c', 'grep -c "x" a | cat'],
   })
-})
-
-test('notes are no commands', () => {
-  expect(readTrace('# a note\n\nls\n')).toHaveLength(1)
 })
 
 test('each trace has 200 commands', () => {

@@ -157,27 +157,6 @@ testWith('root', 'nothing is applied to a mount on which a user has no place tha
   })
 })
 
-testWith('root', 'a directory that is a mount is applied to and undone', async () => {
-  const place = await makePlace('root')
-  await execa('mount', ['-t', 'tmpfs', 'none', place.outside])
-  try {
-    writeFileSync(join(place.outside, 'file'), 'one\n', { mode: 0o600 })
-    await execa('chmod', ['4711', join(place.outside, 'file')])
-    const before = treeOf(place.outside)
-    const script = `cd ${place.outside}; cat file > copy; echo two >> copy; mv copy file; echo new > new`
-    const { stdout } = await place.cli('exec', '--json', '--cow', place.outside, '--', 'sh', '-c', script)
-    const { id } = (JSON.parse(stdout.toString()) as { cow: { id: string } }).cow
-    expect((await place.cli('apply', id)).status).toBe(0)
-    expect(readdirSync(place.outside)).toEqual(['file', 'new'])
-    // Set-id bits do not cross; what was there has them again after the undo.
-    expect((await place.cli('undo', id)).status).toBe(0)
-    expect(treeOf(place.outside)).toEqual(before)
-    expect((await place.cli('discard', id)).status).toBe(0)
-  } finally {
-    await execa('umount', [place.outside])
-  }
-})
-
 testWith('root', 'root has a directory of another user copy-on-write, and what is applied is that user’s', async () => {
   const place = await makePlace('root')
   writeFileSync(join(place.project, 'file'), 'file\n')

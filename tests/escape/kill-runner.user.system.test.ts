@@ -15,7 +15,7 @@ import { planOnce } from './launch.ts'
 import { expectGone, processesWith } from './marked.ts'
 
 describeWith('userns', 'the daemons of a command', () => {
-  test.each(['SIGTERM', 'SIGINT', 'SIGKILL'] as const)('end with a runner that gets %s', async (signal) => {
+  test.each(['SIGTERM', 'SIGKILL'] as const)('end with a runner that gets %s', async (signal) => {
     const site = await makeTestSite()
     const word = `mark-${process.pid}-${signal}`
     const command = sh(`: ${word}; ${PROBE} daemons 5; echo ready; sleep 60; : ${word}`)

@@ -39,24 +39,8 @@ const SECRETS: Tree = {
   '/root/.ssh/id_ed25519': 'file',
 }
 
-const TOOLCHAINS: Tree = {
-  '/home/ann/.nvm/versions/node/v20.20.0/bin/node': 'file',
-  '/home/ann/.nvm/versions/node/v20.20.0/bin/npm': '-> ../lib/node_modules/npm/bin/npm-cli.js',
-  '/home/ann/.nvm/versions/node/v20.20.0/lib/node_modules/npm/bin/npm-cli.js': 'file',
-  '/home/ann/.cargo/bin/cargo': '-> rustup',
-  '/home/ann/.cargo/bin/rustup': 'file',
-  '/home/ann/.cargo/credentials.toml': 'file',
-  '/home/ann/.rustup/settings.toml': 'file',
-  '/home/ann/.ssh/id_ed25519': 'file',
-  '/home/ann/.config/tool/bin/tool': 'file',
-  '/opt/go/bin/go': 'file',
-}
-
-const STANDARD = ['/usr/local/bin', '/usr/bin', '/bin']
-
 const CASES: Readonly<Record<string, World>> = {
   default: {},
-  task: { policy: { profile: 'task', workspace: 'rw', resources: { ...PLAIN_POLICY.resources, pids: 32 } } },
   zones: {
     tree: { '/srv/a, b:c\nd': 'directory', '/srv/cache/npm': 'directory', '/srv/link': '-> cache' },
     policy: {
@@ -74,52 +58,16 @@ const CASES: Readonly<Record<string, World>> = {
     },
     request: { environmentNames: ['CI', 'GITHUB_TOKEN', 'OTHER'] },
   },
-  toolchains: {
-    tree: TOOLCHAINS,
-    request: {
-      command: ['npm', 'test'],
-      path: [
-        ...['.nvm/versions/node/v20.20.0/bin', '.cargo/bin', '.config/tool/bin'].map((path) => `/home/ann/${path}`),
-        ...['/opt/go/bin', '/home/ann/project/node_modules/.bin', ...STANDARD],
-      ],
-    },
-  },
-  'host-network': { policy: { network: { mode: 'host', allow: [], deny: [] }, workspace: 'none' } },
-  'home-directory': { request: { cwd: '/home/ann' } },
-  'required-memory': { policy: { require: ['memory-limit'] } },
   'restricted-network': { policy: { network: { mode: 'restricted', allow: ['example.com'], deny: [] } } },
   rates: { policy: { resources: { ...PLAIN_POLICY.resources, writeBps: 1_048_576, readIops: 100 } } },
-  'rates-at-best': {
-    policy: { bestEffort: true, resources: { ...PLAIN_POLICY.resources, writeBps: 1_048_576, readIops: 100 } },
-  },
   'half-a-processor': { policy: { resources: { ...PLAIN_POLICY.resources, cpus: 0.5 } } },
-  'every-problem': {
-    tree: { '/srv/loop': '-> loop', '/srv/socket': 'socket', '/srv/file': 'file' },
-    policy: {
-      zones: [
-        zone({ mode: 'ro', hostPath: '/srv/none', name: 'missing' }),
-        zone({ mode: 'ro', hostPath: '/srv/loop', name: 'loop' }),
-        zone({ mode: 'ro', hostPath: '/srv/socket', name: 'socket' }),
-        zone({ mode: 'rw', hostPath: '/srv/file', target: '/made', name: 'file', create: true }),
-        zone({ mode: 'ro', hostPath: '/', target: '/host', name: 'root' }),
-        zone({ mode: 'rw', hostPath: '/home/ann/project', name: 'work' }),
-        zone({ mode: 'ro', hostPath: '/home/ann/project/data', name: 'below' }),
-        zone({ mode: 'ro', hostPath: '/home/ann/project/data', target: '/usr/data', name: 'system' }),
-        zone({ mode: 'tmpfs', target: '/workspace', name: 'twin' }),
-      ],
-      protect: ['../outside', '/etc'],
-    },
-  },
 }
 
 /** Every host sees the default; the rest where it says something new. */
 const ROWS: readonly (readonly [name: string, host: string])[] = [
   ...HOST_NAMES.map((host) => ['default', host] as const),
-  ...'task zones toolchains home-directory required-memory restricted-network rates half-a-processor every-problem'
-    .split(' ')
-    .map((name) => [name, 'debian-12-user'] as const),
-  ...['rates', 'rates-at-best', 'half-a-processor'].map((name) => [name, 'systemd-user'] as const),
-  ['host-network', 'debian-12-root'],
+  ...['zones', 'restricted-network', 'rates'].map((name) => [name, 'debian-12-user'] as const),
+  ...['rates', 'half-a-processor'].map((name) => [name, 'systemd-user'] as const),
 ]
 
 interface Decision {

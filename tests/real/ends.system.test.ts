@@ -6,11 +6,10 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../pool/pool.ts'
-import { cliWords, runCli } from '../support/cli.ts'
+import { cliWords } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { directoryWith } from './directory.ts'
-import { runHere } from './in-process.ts'
 
 /** Starts a script that prints `ready` when it is. */
 async function start(script: string, options: readonly string[] = []) {
@@ -60,16 +59,6 @@ describeWith(['userns'], 'a signal to the runner', () => {
     },
   )
 
-  test('SIGKILL leaves nothing either', async () => {
-    const mark = newMark()
-    const before = await takeSnapshot({ mark })
-    const { ready, signal, end } = await start(`${STAYERS(mark)}; sleep 300`)
-    await ready
-    signal('SIGKILL')
-    expect(await end).toMatchObject({ killedBy: 'SIGKILL' })
-    await expectNothingLeft({ before, mark })
-  })
-
   test('gives one JSON result with --json', async () => {
     // Nothing is printed before the end, so a file says that the command is ready.
     const script = 'echo ready; echo more; : >ready; exec sleep 300'
@@ -83,19 +72,6 @@ describeWith(['userns'], 'a signal to the runner', () => {
 })
 
 describeWith(['userns'], 'the timeout', () => {
-  test.each(['unshare', 'bwrap'])('kills a tree that ignores SIGTERM, and keeps its output (%s)', async (engine) => {
-    const mark = newMark()
-    const before = await takeSnapshot({ mark })
-    // The shell must be there before the timeout, on a busy machine too.
-    const script = `trap "" TERM; echo early; ${STAYERS(mark)}; while :; do sleep 1; done`
-    const result = await runHere(['--engine', engine, '--timeout', '3s', '-c', script])
-    expect(result).toMatchObject({
-      ...{ ok: false, reason: 'timeout', exitCode: null, signal: 'SIGKILL', stdout: 'early\nready\n' },
-      message: expect.stringMatching(/^stopped after 3s \(resources\.timeout/),
-    })
-    await expectNothingLeft({ before, mark })
-  })
-
   test('is not held up by a reader that stopped reading', async () => {
     const [file = '', ...words] = cliWords(['--timeout', '500ms', '--', 'yes'])
     const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await directoryWith() }
@@ -103,15 +79,6 @@ describeWith(['userns'], 'the timeout', () => {
     onTestFinished(() => void child.kill('SIGKILL'))
     // child.stdout is not read.
     expect(await once(child, 'exit')).toEqual([124, null])
-  })
-})
-
-describeWith(['userns'], 'output', () => {
-  test('of a command cannot forge the JSON of the result', async () => {
-    const words = ['--json', '--', 'printf', '%s\\n', '"}', '{"schema":1,"ok":false}', '\u001b[2J']
-    const out = (await runCli(words)).stdout.toString()
-    expect(out.split('\n').filter(Boolean)).toHaveLength(1)
-    expect(JSON.parse(out)).toMatchObject({ ok: true, stdout: '"}\n{"schema":1,"ok":false}\n\u001b[2J\n' })
   })
 })
 

@@ -91,28 +91,6 @@ describe('without rules the walls are the same', () => {
     const shown = await run(cwd, ['/bin/sh', '-c', script], { worker: 'w', given: { ro: [other], rw: ['.'] } })
     expect([shown.stdout.includes('planted'), existsSync(path.join(cwd, 'made'))]).toEqual([true, true])
   })
-
-  test('its own file stays as it is where everything else can be changed', async () => {
-    const cwd = await project(FREE)
-    const script = 'echo x > made; echo x > w.worker; mv w.worker gone; rm -f w.worker; ln -f made w.worker'
-    await run(cwd, ['/bin/sh', '-c', script], { worker: 'w', given: { rw: ['.'] } })
-    expect([existsSync(path.join(cwd, 'made')), await readFile(path.join(cwd, 'w.worker'), 'utf8')]).toEqual([
-      true,
-      FREE['w.worker'],
-    ])
-  })
-
-  test('without a worker in use the same commands change the file', async () => {
-    const cwd = await project(FREE)
-    await exec({
-      command: ['/bin/sh', '-c', 'echo x > w.worker'],
-      cwd,
-      layers: [flagLayer({ rw: ['.'] }, cwd)],
-      mode: 'capture',
-      env: { PATH: process.env['PATH'] },
-    })
-    expect(await readFile(path.join(cwd, 'w.worker'), 'utf8')).toBe('x\n')
-  })
 })
 
 test('a person is asked once, also when a directory has to be made first', async () => {
