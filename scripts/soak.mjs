@@ -27,6 +27,8 @@ await build({
   target: 'node20',
   format: 'esm',
   logLevel: 'warning',
+  // Packages that are CommonJS ask for modules of Node by require().
+  banner: { js: `import { createRequire as forPackages } from 'node:module'; const require = forPackages(import.meta.url)` },
   plugins: [directories],
 })
 

@@ -42,36 +42,11 @@ export interface Attack {
   /** Runs of its own: a script in a sandbox with other options, or several, or a racer at the same time. */
   readonly attempt?: (stage: Stage) => Promise<void>
   readonly harmed: (seen: Observed) => Harm | Promise<Harm>
-  /** Without the wall: the same on the host, the same with only pids of its own, or another way, or why there is none. */
-  readonly control: 'bare' | 'pids' | ((stage: Stage) => Promise<void>) | { readonly none: string }
+  /** Without the wall: the same on the host, or another way, or why there is none. */
+  readonly control: 'bare' | ((stage: Stage) => Promise<void>) | { readonly none: string }
   /** Only where the control can be shown: root alone may do some of it on the host. */
   readonly controlAs?: User
 }
 
-/** Answers of a filter or a wall; anything else means that the kernel has looked at the call. */
-const REFUSALS = new Set([
-  'EPERM',
-  'EACCES',
-  'EOPNOTSUPP',
-  'ENOSYS',
-  'EAFNOSUPPORT',
-  'EPROTONOSUPPORT',
-  'ESRCH',
-  'EROFS',
-  'ENOENT',
-  'EIO',
-])
-
-/** The calls of a program of programs/ that were let through. */
-export function letThrough(printed: string, { among }: { readonly among?: RegExp } = {}): Harm {
-  const lines = printed
-    .split('\n')
-    .filter((line) => /^[\w-]+ (done|E[A-Z0-9]+)$/.test(line) && (among?.test(line) ?? true))
-  const done = lines.filter((line) => !REFUSALS.has(line.split(' ')[1] ?? ''))
-  return done.length === 0 ? undefined : done.join(', ')
-}
-
 export const isNamespace = ({ backend }: Cell): boolean => backend === 'unshare' || backend === 'bwrap'
 export const isContainer = (cell: Cell): boolean => !isNamespace(cell)
-/** Where the policy keeps a filter of ours. */
-export const isFiltered = ({ filter }: Cell): boolean => filter !== 'off'

@@ -1,10 +1,9 @@
 /** Files of the host: what is hidden, read-only or protected, and what must not be planted. */
-import { closeSync, existsSync, lstatSync, openSync, readdirSync } from 'node:fs'
+import { closeSync, existsSync, lstatSync, openSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Attack, type Cell, type Harm, isFiltered, isNamespace, letThrough, type Observed } from './attack.ts'
-import { put, textOf, type World } from './world.ts'
+import { type Attack, type Harm, isNamespace, type Observed } from './attack.ts'
+import { put, textOf } from './world.ts'
 
-const isRoot = ({ user }: Cell): boolean => user === 'root'
 const printed =
   (word: string) =>
   ({ printed: text }: Observed): Harm =>
@@ -139,45 +138,7 @@ const PLANTS: readonly Attack[] = [
     harmed: ({ world }) => (textOf(join(world.base, 'input')) === 'host\n' ? undefined : 'the input was written'),
     control: 'bare',
   },
-  {
-    id: 'plant.modes',
-    of: 'finding 2',
-    sentence: 'A file of the zone gets set-id bits, by every call that gives modes.',
-    script: ({ zone, tools }) => `cp /bin/true ${zone}/planted; ${tools}/plant modes ${zone}/planted`,
-    // Without a filter nothing keeps an ordinary user from giving them to files of their own.
-    on: (cell) => isRoot(cell) || isFiltered(cell),
-    harmed: ({ world }) => setIdIn(world),
-    control: 'bare',
-  },
-  {
-    id: 'plant.capabilities',
-    of: 'finding 2',
-    sentence: 'A file of the zone gets file capabilities that hold on the host.',
-    script: ({ zone, tools }) =>
-      `cp /bin/true ${zone}/planted-caps; chmod 755 ${zone}/planted-caps; ${tools}/plant caps ${zone}/planted-caps`,
-    harmed: ({ printed: text }) => letThrough(text),
-    control: 'bare',
-    controlAs: 'root',
-  },
-  {
-    id: 'plant.capabilities-by-namespace',
-    of: 'finding 2, CVE-2021-3493, CVE-2023-0386 (overlayfs)',
-    sentence: 'Root of a user namespace made inside gives a file of the zone capabilities or set-id bits.',
-    // Files of an ordinary user get capabilities that hold in namespaces of that user only.
-    on: isRoot,
-    script: ({ zone, tools }) =>
-      `cp /bin/true ${zone}/planted-ns; chmod 755 ${zone}/planted-ns; ${tools}/plant namespace ${zone}/planted-ns`,
-    harmed: ({ printed: text }) => letThrough(text, { among: /xattr/ }),
-    control: 'bare',
-    controlAs: 'root',
-  },
 ]
-
-/** Root's or anybody's: a program that runs with its owner's rights. */
-function setIdIn(world: World): Harm {
-  const found = readdirSync(world.zone).filter((name) => (lstatSync(join(world.zone, name)).mode & 0o6000) !== 0)
-  return found.length === 0 ? undefined : `set-id: ${found.join(', ')}`
-}
 
 /** Names that programs of the host obey or run by themselves; each made in another way. */
 const PROTECTED: readonly Attack[] = [

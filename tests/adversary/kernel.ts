@@ -1,21 +1,11 @@
 /** The kernel, PID 1, other processes and the terminal. */
-import { type Attack, type Cell, isFiltered, isNamespace, letThrough } from './attack.ts'
+import { type Attack, type Cell, isNamespace } from './attack.ts'
 import { quoted } from './world.ts'
 
 /** script(1), which opens the terminal, does not pass on the exit status of a refusal, and under nested the writable zone is refused. */
 const mayHaveTerminal = (cell: Cell): boolean => isNamespace(cell) && cell.filter !== 'nested'
 
 export const KERNEL_ATTACKS: readonly Attack[] = [
-  {
-    id: 'kernel.calls',
-    of: 'CVE-2021-41133 (flatpak), CVE-2026-31431, CVE-2026-43284, io_uring, x32',
-    sentence: 'Calls and socket families that lead past the filter or into rarely used kernel code are let through.',
-    script: ({ tools }) => `${tools}/doors`,
-    // No filter is no filter.
-    on: isFiltered,
-    harmed: ({ printed }) => letThrough(printed),
-    control: 'bare',
-  },
   {
     id: 'kernel.namespaces',
     of: 'nested user namespaces (srt, bwrap --disable-userns)',
@@ -37,14 +27,6 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     },
   },
   {
-    id: 'init.starved',
-    of: 'finding 8',
-    sentence: 'PID 1 is stopped, slowed, limited or read from inside.',
-    script: ({ tools }) => `${tools}/first`,
-    harmed: ({ printed }) => letThrough(printed),
-    control: 'pids',
-  },
-  {
     id: 'init.executable',
     of: 'CVE-2019-5736 (runc)',
     sentence: 'The program of PID 1 is written to.',
@@ -53,7 +35,7 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     on: isNamespace,
     harmed: ({ printed }) => (printed.includes('WRITABLE') ? 'a program of ours can be written' : undefined),
     control: async (stage) => {
-      await stage.command(['--', 'sh', '-c', `echo attack begun; ( : >>${stage.world.tools}/first ) && echo WRITABLE`])
+      await stage.command(['--', 'sh', '-c', `echo attack begun; ( : >>${stage.world.tools}/linger ) && echo WRITABLE`])
     },
     // The programs of this checkout are root's.
     controlAs: 'root',

@@ -105,7 +105,7 @@ export async function tryControl(attack: Attack, site: CellSite): Promise<Harm> 
   return withWorld(site, async (world) => {
     await attack.prepare?.(world)
     const { control } = attack
-    const stage = stageFor({ world, ...site, control: control === 'pids' ? 'pids' : 'bare' })
+    const stage = stageFor({ world, ...site, isControl: true })
     try {
       if (typeof control === 'function') await control(stage)
       else await attempt(attack, stage)

@@ -7,10 +7,11 @@
  * Every choice of round N follows from the seed and N alone (`--round N` runs that one again); when a kill meets its victim does not.
  * The first round that harms anything ends the soak: it is printed with its choices and what was harmed, and the exit status is 1.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { descendantsOf } from '../support/processes.ts'
 import { becoming, canBePlain, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
 import { type Cell, FILTERS, type Filter } from './attack.ts'
 import { prepareRepositories, repositoriesOf } from './git.ts'
@@ -18,6 +19,7 @@ import { ATTACKS } from './table.ts'
 import {
   BEGUN,
   endProcessesWith,
+  environmentOf,
   harmTo,
   hostState,
   makeWorld,
@@ -25,6 +27,7 @@ import {
   put,
   type Ran,
   runProgram,
+  signal,
   textOf,
   type World,
 } from './world.ts'
@@ -63,10 +66,7 @@ interface Round {
 
 /** Most rounds are what people use; `nested` refuses most writable zones. */
 const FILTER_SHARES: readonly Filter[] = [
-  'default',
-  'default',
-  'default',
-  'default',
+  ...Array<Filter>(4).fill('default'),
   'strict',
   'off',
   'off',
@@ -173,15 +173,10 @@ function wordsOf(
   { cell, options, mode, steps }: Round,
   world: World,
 ): { readonly policy: readonly string[]; readonly script: string } {
-  const zones = [
-    ...['--zone', `zone=${world.zone}:${world.zone}:${mode}`, '--zone', `shown=${world.shown}:${world.shown}:ro`],
-    ...[
-      '--zone',
-      `tools=${world.tools}:${world.tools}:ro`,
-      '--zone',
-      `count=${world.base}/count:${world.base}/count:rw`,
-    ],
-  ]
+  const { zone, shown, tools, base } = world
+  const zones = [`zone=${zone}:${zone}:${mode}`, `shown=${shown}:${shown}:ro`, `tools=${tools}:${tools}:ro`]
+    .concat(`count=${base}/count:${base}/count:rw`)
+    .flatMap((one) => ['--zone', one])
   const limit = options.includes('--timeout') ? [] : ['--timeout', '8s']
   const policy = [
     ...optionsOf(world, cell),
@@ -202,13 +197,9 @@ function scriptOf(id: string, world: World): string {
   return ATTACKS.find((attack) => attack.id === id)?.script?.(world) ?? ''
 }
 
-const environmentOf = (world: World): Record<string, string> => ({
-  PATH: '/usr/local/bin:/usr/bin:/bin',
-  HOME: world.home,
-  XDG_RUNTIME_DIR: world.runtime,
+const environmentIn = (world: World): Record<string, string> => ({
+  ...environmentOf(world),
   TMPDIR: join(world.runtime, 'tmp'),
-  LANG: 'C.UTF-8',
-  MARK: world.base,
 })
 
 const programFor = ({ user }: World, name: string): string => join(checkoutFor(user), 'bin', name)
@@ -216,7 +207,7 @@ const programFor = ({ user }: World, name: string): string => join(checkoutFor(u
 const callHost = (world: World, words: readonly string[]): Promise<Ran> =>
   runProgram([...becoming(world.user), programFor(world, 'llm-do'), ...words], {
     cwd: world.cwd,
-    env: environmentOf(world),
+    env: environmentIn(world),
   })
 
 /** A keeper for the very plan of the round, and a first run that leaves the plan in the cache. */
@@ -235,14 +226,6 @@ async function stopKeeper(pid: number): Promise<void> {
   signal(pid, 'SIGKILL')
 }
 
-function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name)
-  } catch {
-    // It has ended.
-  }
-}
-
 const isAlive = (pid: number): boolean =>
   existsSync(`/proc/${pid}`) && !/\) [ZX] /.test(textOf(`/proc/${pid}/stat`) ?? ') Z ')
 
@@ -252,90 +235,38 @@ const HANG_MS = 30_000
 async function runAndKill(round: Round, world: World, keeper: number | undefined): Promise<Ran> {
   const { policy, script } = wordsOf(round, world)
   const words = [...becoming(world.user), programFor(world, 'llm-do-exec'), ...policy, '--', '/bin/sh', '-c', script]
-  const child = spawn(words[0] ?? '', words.slice(1), {
-    cwd: world.cwd,
-    env: environmentOf(world),
-    stdio: ['ignore', 'pipe', 'pipe'],
+  const runner = { pid: 0 }
+  const ended = runProgram(words, {
+    ...{ cwd: world.cwd, env: environmentIn(world), limitMs: HANG_MS },
+    onStart: (pid) => (runner.pid = pid),
   })
-  const ended = collect(child)
   const { kill } = round
   if (kill !== undefined) {
     await Promise.race([sleep(kill.afterMs, undefined, { ref: false }), ended])
-    const victims = [child.pid, keeper, ...descendantsOf(child.pid), ...descendantsOf(keeper)].filter(
-      (pid) => pid !== undefined,
-    )
-    signal(pickAt(victims, kill.victim), kill.signal)
+    const victims = [runner.pid, ...(keeper === undefined ? [] : [keeper])].flatMap((pid) => [
+      pid,
+      ...descendantsOf(pid),
+    ])
+    signal(victims[Math.floor(kill.victim * victims.length)] ?? 0, kill.signal)
   }
   return ended
-}
-
-const pickAt = (pids: readonly number[], share: number): number => pids[Math.floor(share * pids.length)] ?? 0
-
-function descendantsOf(pid: number | undefined): readonly number[] {
-  if (pid === undefined) return []
-  const direct = (textOf(`/proc/${pid}/task/${pid}/children`) ?? '').split(' ').filter(Boolean).map(Number)
-  return direct.flatMap((one) => [one, ...descendantsOf(one)])
-}
-
-function collect(child: ChildProcess): Promise<Ran> {
-  const begun = performance.now()
-  const text = { stdout: '', stderr: '' }
-  const state = { hung: false }
-  child.stdout?.on('data', (chunk: Buffer) => (text.stdout += chunk.toString('latin1')))
-  child.stderr?.on('data', (chunk: Buffer) => (text.stderr += chunk.toString('latin1')))
-  return new Promise((resolve, reject) => {
-    const limit = setTimeout(() => {
-      state.hung = true
-      child.kill('SIGKILL')
-      child.stdout?.destroy()
-      child.stderr?.destroy()
-    }, HANG_MS)
-    child.once('error', reject)
-    child.once('close', (status, by) => {
-      clearTimeout(limit)
-      resolve({ ...text, ...state, status: status ?? undefined, signal: by, ms: performance.now() - begun })
-    })
-  })
 }
 
 /* ---- what the host sees afterwards ---- */
 
 /** People go on working: git in every repository of the zone. */
 async function useOnHost(world: World): Promise<void> {
-  const env = { ...environmentOf(world), GIT_CONFIG_NOSYSTEM: '1' }
+  const env = environmentIn(world)
   for (const cwd of repositoriesOf(world).filter((path) => existsSync(path))) {
     await runProgram([...becoming(world.user), 'git', 'status', '--short'], { cwd, env })
-    await runProgram(
-      [
-        ...becoming(world.user),
-        'git',
-        '-c',
-        'user.name=a',
-        '-c',
-        'user.email=a@b',
-        'commit',
-        '-q',
-        '--allow-empty',
-        '-m',
-        'x',
-      ],
-      { cwd, env },
-    )
+    const identity = ['-c', 'user.name=a', '-c', 'user.email=a@b']
+    const commit = ['commit', '-q', '--allow-empty', '-m', 'x']
+    await runProgram([...becoming(world.user), 'git', ...identity, ...commit], { cwd, env })
   }
 }
 
 /** Names of the zone that must be as they were, there or not. */
-const PROTECTED = [
-  '.git/config',
-  '.git/hooks',
-  '.vscode',
-  '.idea',
-  '.claude',
-  '.mcp.json',
-  '.envrc',
-  '.bashrc',
-  '.profile',
-]
+const PROTECTED = '.git/config .git/hooks .vscode .idea .claude .mcp.json .envrc .bashrc .profile'.split(' ')
 
 const protectedIn = ({ zone }: World): ReadonlyMap<string, string> =>
   new Map(PROTECTED.map((name) => [name, contentOf(join(zone, name))]))

@@ -23,6 +23,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { textHere } from '../real/in-process.ts'
 import { guestDirectory } from '../support/driver.ts'
+import { processesWith, readOr } from '../support/processes.ts'
 import { becoming, checkoutFor, type User, uidOf } from '../support/users.ts'
 import type { Cell } from './attack.ts'
 
@@ -194,7 +195,7 @@ const zonesOf = ({ zone, shown, tools }: World): readonly string[] => [
 export interface StageInputs {
   readonly world: World
   readonly cell: Cell
-  readonly control?: 'bare' | 'pids'
+  readonly isControl?: boolean
   /** Runs are the library's in this process, where nothing stands around the runner: without the start of a node. */
   readonly isHere?: boolean
   /** Of the container backends. */
@@ -207,13 +208,9 @@ export interface Trial extends Stage {
   readonly end: () => void
 }
 
-/** Own process ids and /proc, and nothing else. */
-const PIDS = ['bwrap', '--dev-bind', '/', '/', '--unshare-pid', '--proc', '/proc', '--die-with-parent', '--']
-
-export function stageFor({ world, cell, control, isHere = false, container }: StageInputs): Trial {
+export function stageFor({ world, cell, isControl = false, isHere = false, container }: StageInputs): Trial {
   const runs: Ran[] = []
   const children: ChildProcess[] = []
-  const isControl = control !== undefined
   const env = { ...environmentOf(world), ...container?.env }
   const start = async (words: readonly string[], more: Inside = {}): Promise<Ran> => {
     const ran = await runProgram([...becoming(world.user), ...(more.through?.(words) ?? words)], {
@@ -231,13 +228,12 @@ export function stageFor({ world, cell, control, isHere = false, container }: St
     runs.push(ran)
     return ran
   }
-  const wall = control === 'pids' ? PIDS : []
   const options = optionsOf(world, cell, container?.image)
   const program = join(checkoutFor(world.user), 'bin/llm-do-exec')
   const cli: Stage['cli'] = (words, more = {}) =>
     isHere && canBeHere(words, more) ? startHere(words, more) : start([program, ...words], more)
   const command: Stage['command'] = (words, more) =>
-    isControl ? start([...wall, ...words.slice(words.indexOf('--') + 1)], more) : cli(words, more)
+    isControl ? start(words.slice(words.indexOf('--') + 1), more) : cli(words, more)
   return {
     ...{ world, cell, isControl, runs, command, cli },
     options,
@@ -285,7 +281,7 @@ const NOT_STARTED: Ran = { status: undefined, signal: null, hung: false, ms: 0, 
 const asId = (uid: number): readonly string[] =>
   uid === process.getuid?.() ? [] : ['setpriv', '--reuid', `${uid}`, '--regid', `${uid}`, '--clear-groups', '--']
 
-const environmentOf = ({ home, runtime, base }: World): Record<string, string> => ({
+export const environmentOf = ({ home, runtime, base }: World): Record<string, string> => ({
   PATH: '/usr/local/bin:/usr/bin:/bin',
   HOME: home,
   XDG_RUNTIME_DIR: runtime,
@@ -295,7 +291,10 @@ const environmentOf = ({ home, runtime, base }: World): Record<string, string> =
   GIT_CONFIG_NOSYSTEM: '1',
 })
 
-export function runProgram(words: readonly string[], { cwd, env, stdinFd, limitMs = LIMIT_MS }: Inside): Promise<Ran> {
+export function runProgram(
+  words: readonly string[],
+  { cwd, env, stdinFd, limitMs = LIMIT_MS, onStart }: Inside & { readonly onStart?: (pid: number) => void },
+): Promise<Ran> {
   const begun = performance.now()
   const [file = '', ...argv] = words
   const child = spawn(file, argv, {
@@ -303,6 +302,7 @@ export function runProgram(words: readonly string[], { cwd, env, stdinFd, limitM
     env,
     stdio: [stdinFd ?? 'ignore', 'pipe', 'pipe'],
   })
+  if (child.pid !== undefined) onStart?.(child.pid)
   const out: Buffer[] = []
   const err: Buffer[] = []
   child.stdout?.on('data', (chunk: Buffer) => out.push(chunk))
@@ -394,36 +394,22 @@ export async function harmTo(world: World, before: HostState, runs: readonly Ran
 async function outliving({ base }: World): Promise<readonly string[]> {
   for (let left = 3_000; ; left -= 50) {
     const found = processesWith(base)
-    if (found.length === 0 || left <= 0) return found
+    if (found.length === 0 || left <= 0)
+      return found.map((pid) => `${pid} ${readOr(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').slice(0, 80)}`)
     await sleep(50)
   }
 }
 
-/** Live processes, but for this one, whose command line or environment holds the word. */
-export function processesWith(word: string): readonly string[] {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-  return pids.flatMap((pid) => {
-    const [line, environment] = [wordsOf(pid, 'cmdline'), wordsOf(pid, 'environ')]
-    return `${line}${environment}`.includes(word) ? [`${pid} ${line.replaceAll('\0', ' ').slice(0, 80)}`] : []
-  })
-}
-
 /** Ends what a control left behind. */
 export function endProcessesWith(word: string): void {
-  for (const line of processesWith(word)) {
-    try {
-      process.kill(Number(line.split(' ')[0]), 'SIGKILL')
-    } catch {
-      // It has just ended by itself.
-    }
-  }
+  for (const pid of processesWith(word)) signal(Number(pid), 'SIGKILL')
 }
 
-function wordsOf(pid: string, part: string): string {
+export function signal(pid: number, name: NodeJS.Signals): void {
   try {
-    return readFileSync(`/proc/${pid}/${part}`, 'latin1')
+    process.kill(pid, name)
   } catch {
-    return '' // It has ended, or is another user's.
+    // It has just ended by itself.
   }
 }
 

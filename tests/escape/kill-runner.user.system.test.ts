@@ -3,16 +3,19 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { runLaunch } from '../../src/backends/namespace/launch-process.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
-import { until } from '../support/processes.ts'
+import { processesWith, until } from '../support/processes.ts'
 import { makeTestSite, PROBE, sh, words } from './chain.ts'
 import { planOnce } from './launch.ts'
-import { expectGone, processesWith } from './marked.ts'
+
+const expectGone = (word: string): Promise<void> =>
+  expect.poll(() => processesWith(word), { timeout: 10_000, interval: 20 }).toEqual([])
 
 describeWith('userns', 'the daemons of a command', () => {
   test.each(['SIGTERM', 'SIGKILL'] as const)('end with a runner that gets %s', async (signal) => {
@@ -53,5 +56,40 @@ describeWith('userns', 'the daemons of a command', () => {
     await expectGone(word)
     await runPart('runs', ['prune', runsDirectory])
     expect(readdirSync(runsDirectory)).toEqual([])
+  })
+})
+
+/** Spread over a start, which takes some ten milliseconds. */
+const KILLS = Number(process.env.LLM_DO_TEST_KILLS ?? 80)
+
+describeWith(['unshare', 'userns', 'one-user'], 'launchers', () => {
+  test('that are killed at any moment of a start leave nothing after the janitor', async () => {
+    const site = await makeTestSite()
+    const runsDirectory = join(await temporaryDirectory(), 'runs')
+    const word = `mark-${process.pid}-launchers`
+    const planned = await planOnce({
+      site,
+      engine: 'unshare',
+      command: sh(`${PROBE} daemons 3; sleep 60`),
+      values: { env: { set: { MARK: word } } },
+      runsDirectory,
+    })
+    for (let kill = 0; kill < KILLS; kill++) {
+      const started = { pid: 0 }
+      const end = runLaunch({
+        launch: planned.launch(),
+        stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
+        isEarly: false,
+        onStart: (pid) => Object.assign(started, { pid }),
+        stop: async () => undefined,
+      })
+      await sleep((kill * 7) % 40)
+      process.kill(started.pid, 'SIGKILL')
+      await end
+    }
+    await expectGone(word)
+    await runPart('runs', ['prune', runsDirectory])
+    expect(readdirSync(runsDirectory)).toEqual([])
+    expect(readdirSync(site.zone)).toEqual(['notes'])
   })
 })

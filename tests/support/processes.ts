@@ -10,6 +10,15 @@ export function readOr(path: string, otherwise = ''): string {
   }
 }
 
+/** Live processes, but for this one, with the word in their command line or environment. */
+export const processesWith = (word: string): readonly string[] =>
+  readdirSync('/proc').filter(
+    (name) =>
+      /^\d+$/.test(name) &&
+      Number(name) !== process.pid &&
+      `${readOr(`/proc/${name}/cmdline`)}${readOr(`/proc/${name}/environ`)}`.includes(word),
+  )
+
 function tasksOf(pid: number): readonly string[] {
   try {
     return readdirSync(`/proc/${pid}/task`)
