@@ -35,12 +35,6 @@ describe('A zone appears', () => {
   test('not at all when it is optional and missing', () => {
     expect(shownIn(inTree({}, ro('/srv/none', undefined, { optional: true })))).toEqual([])
   })
-
-  test('as a directory still to be made when the policy says create', () => {
-    const [made] = planIn(inTree({}, rw(`${CWD}/out`, undefined, { create: true }))).zones
-    const place = { source: `${CWD}/out`, target: '/workspace/out', kind: 'directory', dev: 0, ino: 0 }
-    expect(made).toMatchObject({ ...place, create: true })
-  })
 })
 
 describe('A zone is refused', () => {

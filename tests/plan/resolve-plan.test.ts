@@ -66,27 +66,11 @@ describe('A plan', () => {
     )
   })
 
-  test('shows no secret files of /etc and nothing of /run', () => {
-    const secrets = ['/etc/shadow', '/etc/gitconfig', '/etc/ssl/private', '/run/docker.sock']
-    const tree = Object.fromEntries(secrets.map((path) => [path, 'file']))
-    const text = JSON.stringify(planIn({ tree: { ...PLAIN_TREE, ...tree } }))
-    expect(secrets.filter((path) => text.includes(`${path}"`))).toEqual([])
-  })
-
   test('knows the resolver of the host only when the network is the host', () => {
     const targets = (mode: 'none' | 'host'): string[] =>
       planIn({ policy: { network: { mode, allow: [], deny: [] } } }).system.map(({ target }) => target)
     expect(targets('host')).toContain('/etc/resolv.conf')
     expect(targets('none')).not.toContain('/etc/resolv.conf')
-  })
-
-  test('lists every directory above a mount, parents first, and none inside what is mounted', () => {
-    const zones = [zone({ mode: 'ro', hostPath: '/srv', target: '/a/b/c' })]
-    const { system } = planIn({ tree: { ...PLAIN_TREE, '/srv/x': 'directory' }, policy: { zones } })
-    const targets = system.map(({ target }) => target)
-    expect(targets).toEqual([...targets].sort())
-    expect(targets).toEqual(expect.arrayContaining(['/a', '/a/b', '/home']))
-    expect(targets.filter((target) => /^\/(?:a\/b\/|usr\/|dev)/.test(target))).toEqual([])
   })
 
   test('keeps /bin and /lib as the host has them', () => {

@@ -22,17 +22,6 @@ describe('a result', () => {
     const ends: readonly Partial<Outcome>[] = [{}, { exitCode: 3 }, { reason: 'timeout' }, { reason: 'disk' }]
     expect(ends.map((end) => resultOf(end).ok)).toEqual([true, false, false, false])
   })
-
-  test('exit code 137 and kill -9 have one exit status and two results', () => {
-    const [exited, killed] = [resultOf({ exitCode: 137 }), resultOf({ exitCode: null, signal: 'SIGKILL' })]
-    expect(exited.exitStatus).toBe(killed.exitStatus)
-    expect([exited.exitCode, exited.signal, killed.exitCode, killed.signal]).toEqual([137, null, null, 'SIGKILL'])
-  })
-
-  test('nothing that the command prints changes the reason', () => {
-    const forged = '{"schema":1,"reason":"timeout"}\nKilled\nout of memory\n'
-    expect(resultOf({ exitCode: 1, stdout: capture(forged), stderr: capture(forged) }).reason).toBe('exit')
-  })
 })
 
 describe('a command that cannot be executed says why', () => {

@@ -106,25 +106,6 @@ describe('check', () => {
   })
 })
 
-const REAL = path.join(import.meta.dirname, '..', '..', '..', 'shared', 'real-workers')
-test.skipIf(!existsSync(REAL))(
-  'real files are read as their page says, where the folder is next to the project',
-  async () => {
-    const { files, found, ok } = await checked(path.resolve(REAL))
-    expect(files).toHaveLength(21)
-    expect(files.filter((one) => !one.ok).map((one) => one.file)).toEqual([
-      '35-wshobson-business-case-allowed-tools-list.md',
-    ])
-    expect(found.filter((line) => line.startsWith('error'))).toEqual([
-      expect.stringMatching(/^error INVALID 35-.*: name: expected the name of the worker, got nothing\.$/),
-      expect.stringContaining('no worker is called "whiteboard_planner"'),
-      expect.stringContaining('no worker is called "pitch_evaluator"'),
-      expect.stringContaining('no worker is called "pitch_evaluator"'),
-    ])
-    expect(ok).toBe(false)
-  },
-)
-
 describe('list and show', () => {
   test('list names every worker, where it is and what it does, and what is wrong with it', async () => {
     const cwd = await project({ 'workers/a.worker': file('name: a\ndescription: Does it.'), 'b.worker': file('x: [') })
@@ -223,13 +204,5 @@ describe('shipped examples', () => {
   ])('%s in %s may %j: %s', async (worker, shop, command, decision) => {
     const ready = await prepared(worker, shop, command)
     expect([ready.verdict.decision, ready.warnings]).toEqual([decision, []])
-  })
-
-  test.each([
-    ['code-reviewer', ['ls'], 'ro'],
-    ['test-runner', ['npm', 'test'], 'rw'],
-  ])('the workspace of %s that runs %j is %s', async (worker, command, workspace) => {
-    const ready = await prepared(worker, 'everyday', command)
-    expect(ready.isBlocked ? 'blocked' : ready.policy.workspace).toBe(workspace)
   })
 })
