@@ -1,14 +1,27 @@
 import { spawnSync } from 'node:child_process'
-import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import { execa } from 'execa'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { processQuestions } from '../../src/backends/namespace/probe-host.ts'
 import type { Sights } from '../../src/cgroup/fact.ts'
 import { prepareGroup } from '../../src/cgroup/group.ts'
 import { observeCgroup } from '../../src/cgroup/ladder.ts'
+import { isSystemdRunning } from '../../src/cgroup/systemd.ts'
 import { SandboxError } from '../../src/error.ts'
 import { observePaths } from '../../src/host/paths.ts'
+import { runCli } from '../support/cli.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
@@ -177,5 +190,100 @@ describeWith(['root', 'plain-user'], 'a plain user', () => {
     expect(refusal.message).toContain('no process may be moved')
     expect(refusal.hint).toContain('systemd-run --user --scope')
     expect(childrenOf(other)).toEqual([])
+  })
+})
+
+/* A plan that had to do without a group is made again as soon as there is one: no cache has to be cleared. */
+/** Starts what follows in a group, before it becomes another user. */
+const processIn = (group: string): readonly string[] => [
+  'sh',
+  '-c',
+  'echo 0 > "$1/cgroup.procs" && shift && exec "$@"',
+  'sh',
+  group,
+]
+
+describeWith(['root', 'plain-user', 'userns'], 'a plan without a group', () => {
+  test('is made again when the caller is given one', async () => {
+    const group = newGroup()
+    const [home, cwd] = [await temporaryDirectory({ owner: 'plain' }), await temporaryDirectory({ owner: 'plain' })]
+    const run = async () => {
+      const env = { HOME: home, XDG_RUNTIME_DIR: home }
+      const { status } = await runCli(['--', 'true'], { as: 'plain', cwd, env, through: processIn(group) })
+      expect(status).toBe(0)
+      const cache = join(home, '.cache/llm-do/launch')
+      return readdirSync(cache).map((name) => readFileSync(join(cache, name), 'utf8').includes(`\0cgroup\0${group}\0`))
+    }
+    expect([await run(), await run()]).toEqual([[false], [false]]) // The second one is from the cache.
+    for (const file of ['', 'cgroup.procs', 'cgroup.subtree_control', 'cgroup.threads'])
+      chownSync(join(group, file), PLAIN_ID, PLAIN_ID)
+    expect(await run()).toContain(true)
+  })
+})
+
+describeWith(['root', 'plain-user', 'userns'], 'what a place lacks', () => {
+  // Under systemd it is not remembered: a manager may say something else the next time.
+  test.skipIf(isSystemdRunning())('is believed as long as it looks the same, and no longer', async () => {
+    const group = newGroup()
+    const home = await temporaryDirectory({ owner: 'plain' })
+    const found = async () => {
+      const env = { HOME: home, XDG_RUNTIME_DIR: home }
+      const call = { as: 'plain', env, program: 'llm-do', through: processIn(group) } as const
+      return JSON.parse((await runCli(['doctor', '--facts'], call)).stdout.toString()).cgroup.lacking as string
+    }
+    const lacking = await found()
+    expect(lacking).toContain(`${group} cannot be written`)
+    // What is remembered is put in other words, to tell it from what is found.
+    const cache = join(home, 'llm-do')
+    for (const name of readdirSync(cache).filter((one) => one.startsWith('facts-'))) {
+      const file = join(cache, name)
+      writeFileSync(file, readFileSync(file, 'utf8').replaceAll('cannot be written', 'is remembered'))
+    }
+    expect(await found()).toBe(lacking.replaceAll('cannot be written', 'is remembered'))
+    chownSync(group, PLAIN_ID, PLAIN_ID)
+    expect(await found()).not.toContain('is remembered')
+  })
+})
+
+/* The question that launch answers before a first run, on groups of the kernel's own. */
+const NATIVE_DIRECTORY = join(import.meta.dirname, '../../bin')
+
+const probe = async (...groups: readonly string[]): Promise<string> =>
+  (await execa(join(NATIVE_DIRECTORY, 'launch'), ['--probe-host', ...groups])).stdout
+
+const VERSION = /^\d+$/
+const ENTERED = /^entered\n\d+$/
+
+test('A directory that is no group is not entered, and the version is told all the same', async () => {
+  expect(await probe()).toMatch(VERSION)
+  expect(await probe(await temporaryDirectory())).toMatch(VERSION)
+  expect(await probe('/nonexistent/group')).toMatch(VERSION)
+})
+
+describeWith('root', 'a process is started in a group', () => {
+  test('that takes one, which is gone when the answer is there', async () => {
+    const group = join(newGroup(), 'inner')
+    mkdirSync(group)
+    expect(await probe(group)).toMatch(ENTERED)
+    expect(readFileSync(join(group, 'cgroup.procs'), 'utf8')).toBe('')
+    rmdirSync(group)
+  })
+
+  test('but not in one that takes none, for whose words a shell is asked', async () => {
+    const above = newGroup()
+    const [threads, group] = [join(above, 'threads'), join(above, 'invalid')]
+    mkdirSync(threads)
+    writeFileSync(join(threads, 'cgroup.type'), 'threaded')
+    mkdirSync(group) // "domain invalid", next to threads (cgroup-v2.rst)
+    expect(await probe(group)).toMatch(VERSION)
+    const questions = processQuestions(NATIVE_DIRECTORY)
+    expect(await questions.enter(group)).toEqual({ why: expect.stringMatching(/.+/), isPassing: false })
+    expect(await questions.landlockAbi()).toBe(Number(await probe()))
+  })
+
+  test('and not through a symbolic link', async () => {
+    const link = join(await temporaryDirectory(), 'link')
+    symlinkSync(newGroup(), link)
+    expect(await probe(link)).toMatch(VERSION)
   })
 })

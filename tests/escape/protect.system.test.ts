@@ -1,5 +1,5 @@
 /** Protected paths: what exists cannot be changed, what does not exist cannot be made, and the host sees nothing of it. */
-import { existsSync, readdirSync, readFileSync, statSync, watch } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, watch, writeFileSync } from 'node:fs'
 import { appendFile, chmod, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
@@ -342,5 +342,24 @@ describeWith(['git', 'userns'], 'what needs the closed parts of git', () => {
     await until('the end of the command', () => shells.every((pid) => commOf(pid) !== 'sh') || undefined)
     process.kill(launcher, 'SIGCONT')
     expect(await run).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('--protect-not .git/config') })
+  })
+})
+
+/* Names that are protected unless the policy opens them: the result reports how a run changed them. */
+const CHANGED = [expect.stringContaining('tasks.json, which Visual Studio Code may run or obey')]
+
+describeWith('userns', 'an opened name', () => {
+  test.each([
+    ['is reported when it was changed', 'echo x >>.vscode/tasks.json', CHANGED],
+    ['is not reported when it was read', 'cat .vscode/tasks.json', []],
+  ])('%s', async (_, script, expected) => {
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    mkdirSync(join(cwd, '.vscode'))
+    writeFileSync(join(cwd, '.vscode', 'tasks.json'), 'host\n')
+    const words = ['--json', '--rw', '.', '--protect-not', '.vscode', '--', 'sh', '-c', script]
+    // The second run has the plan of the first one, and must report the same.
+    const runs = [await runCli(words, { cwd }), await runCli(words, { cwd })]
+    const warnings = runs.map(({ stdout }) => (JSON.parse(`${stdout}`) as { warnings: string[] }).warnings)
+    expect(warnings).toEqual([expected, expected])
   })
 })

@@ -6,9 +6,12 @@ import { beforeAll, expect, test } from 'vitest'
 import { writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
 import { KEY_ANY_PROGRAM } from '../../src/contract.ts'
 import { observePaths } from '../../src/host/paths.ts'
+import { hasBash } from '../../src/host/program.ts'
+import { divisionOf } from '../../src/launch-cache/cache-key.ts'
 import { sharesPlan } from '../../src/launch-cache/program.ts'
 import { commandCandidates } from '../../src/plan/toolchain.ts'
 import { searchPath } from '../../src/plan/well-known-paths.ts'
+import { linesOfWords } from '../launch-cache/lines-of-words.ts'
 import { PLAIN_REQUEST } from '../plan/world.ts'
 import { newDirectory } from '../support/directory.ts'
 import { driver } from '../support/driver.ts'
@@ -100,5 +103,25 @@ describeWith('gcc', 'the client', () => {
     ['../plain/tool', 'shown'],
   ])('%j is %s by the plan', async (name, shown) => {
     expect((await seenBy(name, SYSTEM)).shown).toBe(shown)
+  })
+})
+
+/* Command lines as the client divides them, compared with src/launch-cache/cache-key.ts: what is divided otherwise has another key, or runs another command. */
+const ended = (words: readonly (string | number)[]): string => words.map((word) => `${word}\0`).join('')
+
+function printed(words: readonly string[]): string {
+  const division = divisionOf(words, hasBash())
+  if (division === undefined) return ended(['none'])
+  const { options, command, script = '' } = division
+  return ended([options.length, script, command.length, ...command])
+}
+
+describeWith('gcc', 'the client', () => {
+  test('divides every command line as node does', async () => {
+    const lines = linesOfWords()
+    const { stdout } = await execa(driver('native/words'), {
+      input: ended(lines.flatMap((line) => [line.length, ...line])),
+    })
+    expect(stdout).toBe(lines.map(printed).join(''))
   })
 })

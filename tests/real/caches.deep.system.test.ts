@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { execa } from 'execa'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith } from '../support/needs.ts'
+import { describeWith, testWith } from '../support/needs.ts'
 import { directoryWith } from './directory.ts'
 import { textHere } from './in-process.ts'
 
@@ -109,5 +109,22 @@ describeWith(['userns', 'network-clients'], 'what is fetched once is not fetched
     const compiled = async (cwd: string) =>
       (await run(cwd, '--cache', 'go', '--', 'go', 'build', '-x', '.')).err.includes('/compile')
     expect([await compiled(site.one), await compiled(site.one), await compiled(site.two)]).toEqual([true, false, true])
+  })
+})
+
+/* Java sizes its heap by the limits of the run. */
+describeWith('userns', '/sys', () => {
+  testWith('network-clients', 'shows java its memory, or a variable does', async () => {
+    const heap = async (...options: readonly string[]) => {
+      const { err } = await textHere([...options, '--', 'java', '-XshowSettings:vm', '-version'])
+      return {
+        size: /Max\. Heap Size \(Estimated\): (\S+)/.exec(err)?.[1],
+        version: Number(/version "(\d+)/.exec(err)?.[1]),
+      }
+    }
+    const { size, version } = await heap('--memory', '512m')
+    // A quarter, less what a garbage collector keeps for itself. Java 25 looks at the file system on top, docs/limits.md says.
+    if (version < 25) expect(size).toMatch(/^12\d\.\d+M$/)
+    expect((await heap('--env', 'JAVA_TOOL_OPTIONS=-XX:MaxRAM=512m')).size).toMatch(/^12\d\.\d+M$/)
   })
 })

@@ -1,8 +1,8 @@
 /** Limits that differ with the user: root has a cgroup, others often a watchdog or a resource limit. */
 import { expect, test } from 'vitest'
 import { guestDirectory } from '../support/driver.ts'
-import { describeWith } from '../support/needs.ts'
-import { runHere } from './in-process.ts'
+import { describeWith, testWith } from '../support/needs.ts'
+import { runHere, textHere } from './in-process.ts'
 
 describeWith('userns', 'the limit of processor time', () => {
   test('ends a command that uses more, with its children, and no other', async () => {
@@ -14,19 +14,6 @@ describeWith('userns', 'the limit of processor time', () => {
       signal: expect.stringMatching(/^SIG(TERM|KILL)$/),
     })
     expect(await runHere(['--cpu-time', '20s', '-c', 'sleep 1; exit 3'])).toMatchObject({ reason: 'exit', exitCode: 3 })
-  })
-})
-
-describeWith('userns', 'the limit of memory', () => {
-  test('ends a command that cannot be inspected', async () => {
-    // For longer than a loaded machine needs to find it.
-    const holding = (limit: string, seconds: number) =>
-      runHere([
-        ...['--memory', limit, '--env', `HOLD_SECONDS=${seconds}`, '--ro', `${guestDirectory()}:/tool`],
-        ...['--', '/tool/hide-memory', 'undumpable', '300'],
-      ])
-    expect(await holding('64m', 15)).toMatchObject({ reason: 'memory', stdout: '' })
-    expect(await holding('512m', 0)).toMatchObject({ exitCode: 0, stdout: 'held 300 MiB\n' })
   })
 })
 
@@ -46,5 +33,59 @@ describeWith('userns', 'a program that runs out of processes', () => {
     const { reason, exitCode, hints } = await sleepers(3)
     expect({ reason, exitCode }).toEqual({ reason: 'exit', exitCode: 3 })
     expect(hints).not.toContainEqual(hint)
+  })
+})
+
+/** @param held seconds for which the memory is held; hidden memory is held for longer than a loaded machine needs to find it */
+async function hide(limit: string, words: readonly string[], held = 3) {
+  const limits = ['--memory', limit, '--timeout', '60s', '--pids', '300', '--env', `HOLD_SECONDS=${held}`]
+  const argv = [
+    ...limits,
+    '--engine',
+    'unshare',
+    '--ro',
+    `${guestDirectory()}:/tool`,
+    '--',
+    '/tool/hide-memory',
+    ...words,
+  ]
+  return await textHere(argv)
+}
+
+describeWith(['userns', 'one-user'], 'the memory limit', () => {
+  test.each([
+    ['passing', '300', '200', '900'],
+    ['copying', '300', '0', '0'],
+    ['leader', '300'],
+    ['thread', '300'],
+  ])('ends a command that hides memory: %s %s %s %s', async (...words) => {
+    expect(await hide('64m', words, 30)).toMatchObject({
+      status: 137,
+      out: '',
+      err: expect.stringContaining('memory limit'),
+    })
+  })
+
+  test.each([
+    ['a crowd of processes with open files', ['crowd', '0', '200', '50'], 0],
+    ['one copy after another of a large process', ['copies', '300'], 300],
+  ] as const)('leaves a command alone with %s', async (_, words, mib) => {
+    expect(await hide('512m', words)).toMatchObject({ status: 0, out: `held ${mib} MiB\n`, err: '' })
+  })
+
+  testWith('root', 'of root bounds detached System V segments', async () => {
+    expect(await hide('512m', ['segment', '300'])).toMatchObject({ status: 0, out: 'held 300 MiB\n' })
+    const { status, out, err } = await hide('64m', ['segment', '300'], 30)
+    expect({ out, isHeld: status === 137 || err.includes('shmget: No space left on device') }).toEqual({
+      out: '',
+      isHeld: true,
+    })
+  })
+})
+
+describeWith('userns', 'the memory limit of every user', () => {
+  test('ends a command that cannot be inspected', async () => {
+    expect(await hide('64m', ['undumpable', '300'], 30)).toMatchObject({ status: 137, out: '' })
+    expect(await hide('512m', ['undumpable', '300'], 0)).toMatchObject({ status: 0, out: 'held 300 MiB\n' })
   })
 })
