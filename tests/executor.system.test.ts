@@ -1,4 +1,4 @@
-/** The executor face with real sandboxes; in a container: tests/backends/command-line. */
+/** The executor face with real sandboxes; in a container: tests/backends/docker/run. */
 import { chown, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { bashCompletion, fishCompletion, zshCompletion } from '../../src/cli/completion.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith } from '../support/needs.ts'
+import { describeWith, testWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
 
 const BIN = join(checkoutFor(currentUser()), 'bin')
@@ -66,15 +66,11 @@ const zsh: Shell = async (place, lines) =>
 /** The end of what a line becomes: bash and fish say the word, zsh the line. */
 const endOf = (text: string): string => text.trimEnd().split(' ').at(-1) ?? ''
 
+/** What a shell has to do itself; what the program offers for each line: completion.test.ts. */
 const ROWS: readonly (readonly [string, string, string])[] = [
   ['a profile of the user', 'llm-do exec --profile unu', 'unusual'],
-  ['a profile to show', 'llm-do profiles show stri', 'strict'],
-  ['a shipped profile, by the short name of the program', 'llm-do-exec --profile stri', 'strict'],
   ['a worker of the project', 'llm-do exec --worker peculiar', 'peculiar'],
-  ['a worker to show', 'llm-do workers show data-c', 'data-cruncher'],
-  ['an option of a pool', 'llm-do pool start --memo', '--memory'],
-  ['an action', 'llm-do pool sto', 'stop'],
-  ['an option behind the value of another one', 'llm-do-exec --memory 1g --timeo', '--timeout'],
+  ['an option, by the short name of the program', 'llm-do-exec --memory 1g --timeo', '--timeout'],
   ['a program', 'llm-do exec -- setpri', 'setpriv'],
   ['a file behind the command', 'llm-do-exec cat pecu', 'peculiar'],
 ]
@@ -125,33 +121,6 @@ describe.each<['bash' | 'zsh' | 'fish', Shell, readonly (readonly [string, strin
       )
     })
 
-    test('for the run to kill', async () => {
-      const place = await makePlace()
-      const [file = '', ...words] = cliWords(['-c', 'sleep 300'])
-      const run = execa(file, words, {
-        cwd: place.cwd,
-        env: place.env as NodeJS.ProcessEnv,
-        extendEnv: false,
-        reject: false,
-      })
-      onTestFinished(async () => {
-        run.kill()
-        await run
-      })
-      const listed = async (): Promise<string> => {
-        const { stdout } = await runCli(['ps', '--json'], {
-          program: 'llm-do',
-          env: place.env as Record<string, string>,
-        })
-        const runs = JSON.parse(stdout.toString()) as readonly { id: string; directory: string }[]
-        return runs.find(({ directory }) => directory === place.cwd)?.id ?? ''
-      }
-      await expect.poll(listed, { timeout: 20_000 }).not.toBe('')
-      const id = await listed()
-      // Other tests have runs, too: all but the last character is its own.
-      expect(endOf((await shell(place, [`llm-do kill ${id.slice(0, -1)}`]))[0] ?? '')).toBe(id)
-    })
-
     test('and starts none that a relative path names', async () => {
       const place = await makePlace()
       const mark = join(place.cwd, 'started')
@@ -167,4 +136,31 @@ describe.each<['bash' | 'zsh' | 'fish', Shell, readonly (readonly [string, strin
       expect(existsSync(mark)).toBe(true)
     })
   })
+})
+
+testWith('userns', 'bash offers the run to kill', async () => {
+  const place = await makePlace()
+  const [file = '', ...words] = cliWords(['-c', 'sleep 300'])
+  const run = execa(file, words, {
+    cwd: place.cwd,
+    env: place.env as NodeJS.ProcessEnv,
+    extendEnv: false,
+    reject: false,
+  })
+  onTestFinished(async () => {
+    run.kill()
+    await run
+  })
+  const listed = async (): Promise<string> => {
+    const { stdout } = await runCli(['ps', '--json'], {
+      program: 'llm-do',
+      env: place.env as Record<string, string>,
+    })
+    const runs = JSON.parse(stdout.toString()) as readonly { id: string; directory: string }[]
+    return runs.find(({ directory }) => directory === place.cwd)?.id ?? ''
+  }
+  await expect.poll(listed, { timeout: 20_000 }).not.toBe('')
+  const id = await listed()
+  // Other tests have runs, too: all but the last character is its own.
+  expect(endOf((await bash(place, [`llm-do kill ${id.slice(0, -1)}`]))[0] ?? '')).toBe(id)
 })

@@ -17,9 +17,10 @@ import { prepareZones } from '../../src/run/make-zones.ts'
 import { type ExecOptions, prepare } from '../../src/run/plan-run.ts'
 import { newDirectory } from '../support/directory.ts'
 import { driver } from '../support/driver.ts'
-import { describeWith } from '../support/needs.ts'
+import { describeWith, unmetNeeds } from '../support/needs.ts'
 
 const isRoot = process.getuid?.() === 0
+const isFirst = unmetNeeds(['one-user']).length === 0
 const ROOT = join(import.meta.dirname, '../..')
 
 const site = { home: '', path: '', remove: async () => undefined as unknown }
@@ -238,9 +239,12 @@ const OF_EVERY_POLICY = [
   'shared by all',
   'with a socket',
 ]
-const isTried = (name: string, policy: keyof typeof POLICIES, { needs }: Shape): boolean =>
-  (policy === 'a writable directory' || OF_EVERY_POLICY.includes(name)) &&
-  (needs === undefined || (needs === 'root') === isRoot)
+/** Where the keeper of the keys, or who may look, is another one. Root has tried the others, where root runs the tests. */
+const OF_EVERY_USER = ['an empty one', 'closed to others', 'the home', 'next to the key', 'in the cache']
+const isTriedHere = (name: string, { needs }: Shape): boolean =>
+  needs === undefined ? isFirst || OF_EVERY_USER.includes(name) : (needs === 'root') === isRoot
+const isTried = (name: string, policy: keyof typeof POLICIES, shape: Shape): boolean =>
+  (policy === 'a writable directory' || OF_EVERY_POLICY.includes(name)) && isTriedHere(name, shape)
 
 describeWith('userns', 'the plan for every directory', () => {
   describe.each(Object.keys(POLICIES) as (keyof typeof POLICIES)[])('with %s', (policy) => {
@@ -268,7 +272,9 @@ describeWith('userns', 'the plan for every directory', () => {
       expect(typeof filled === 'string' ? [filled] : recordsIn(filled)).toEqual(recordsIn(own?.bytes ?? Buffer.of()))
     })
   })
+})
 
+describeWith(['userns', 'one-user'], 'the plan for every directory', () => {
   describe.each(['a writable directory', 'a copy-on-write directory'] as const)('with %s', (policy) => {
     const plan = () => left([...POLICIES[policy]('.'), '--', 'true'], made(at('first/one')))
     const inMount = async (script: string) => {

@@ -95,6 +95,17 @@ export const statusWithoutNode = async (
   env: Record<string, string> = {},
 ): Promise<number | undefined> => (await runIn(words, { ...env, ...withoutNode })).status
 
+/** A run leaves no plan where the mounts of the machine changed meanwhile. */
+const ATTEMPTS = 5
+
+/** Until a plan of these words is kept. The command runs several times. */
+export async function planned(words: readonly string[]): Promise<void> {
+  for (let left = ATTEMPTS; (await statusWithoutNode(words)) === 99; left -= 1) {
+    if (left === 0) throw new Error(`no plan is kept of ${JSON.stringify(words)}`)
+    await runIn(words)
+  }
+}
+
 /** Without what differs from run to run: times, usage, and how many of a tree had ended of the polite signal. */
 export const timeless = ({ stdout, ...rest }: CliResult) => ({
   ...rest,

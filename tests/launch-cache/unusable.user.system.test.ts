@@ -15,13 +15,14 @@ import { dirname, join } from 'node:path'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { sealOf, takeSecret } from '../../src/host/secret.ts'
 import { newDirectory } from '../support/directory.ts'
-import { describeWith, testWith } from '../support/needs.ts'
+import { describeWith, testWith, unmetNeeds } from '../support/needs.ts'
 import { cachedFiles, cacheOf, program, runIn, runtimeOf, settle, site, statusWithoutNode } from './client.ts'
 
 const WORDS = ['--profile', './p.yaml', '--', 'cat']
 const JSON_WORDS = ['--json', ...WORDS]
 const OTHER_USER = 12_345
 const isRoot = process.getuid?.() === 0
+const isFirst = unmetNeeds(['one-user']).length === 0
 
 const profileFile = (): string => join(site.current.work, 'p.yaml')
 const profile = (memory: string): void =>
@@ -30,7 +31,7 @@ const profile = (memory: string): void =>
 /** Only node can have that status: the client used no plan. */
 const expectUnused = async (words = WORDS): Promise<void> => expect(await statusWithoutNode(words)).toBe(99)
 
-describeWith('bwrap', 'a cached plan', () => {
+describeWith(['bwrap', 'one-user'], 'a cached plan', () => {
   beforeEach(async () => {
     profile('100m')
     await settle(profileFile())
@@ -81,13 +82,6 @@ describeWith('bwrap', 'a cached plan', () => {
     old('900m')
     await expectUnused()
   })
-
-  test.runIf(!isRoot)('is neither made nor used where there is no directory for a key', async () => {
-    const env = { XDG_RUNTIME_DIR: '' }
-    rmSync(cacheOf(site.current), { recursive: true })
-    await runIn(WORDS, env)
-    expect([cachedFiles(), await statusWithoutNode(WORDS, env)]).toEqual([[], 99])
-  })
 })
 
 describeWith('bwrap', 'a cached plan that was changed', () => {
@@ -114,6 +108,7 @@ describeWith('bwrap', 'a cached plan that was changed', () => {
     for (const [file, bytes] of kept.files) {
       rmSync(file, { force: true })
       rmSync(`${file}2`, { force: true })
+      mkdirSync(dirname(file), { recursive: true })
       chmodSync(dirname(file), 0o700)
       writeFileSync(file, bytes, { mode: 0o600 })
     }
@@ -145,75 +140,80 @@ describeWith('bwrap', 'a cached plan that was changed', () => {
     rewrite((bytes) => forge(bytes, (records) => records.replace(from, to)))
   const asIs = (records: string): string => records
 
-  test.each<readonly [string, () => void]>([
-    ['is empty', () => rewrite(() => '')],
-    ['is cut', () => rewrite((bytes) => bytes.subarray(0, bytes.length - 20))],
-    [
-      'has another byte',
-      () => rewrite((bytes) => Buffer.from(bytes.map((byte, at) => (at === 900 ? byte ^ 1 : byte)))),
-    ],
-    ['is longer', () => rewrite((bytes) => Buffer.concat([bytes, Buffer.from('seccomp\0')]))],
-    ['may be read by others: mode 0644', () => chmodSync(kept.plan, 0o644)],
-    ['lies in a directory that others may reach', () => chmodSync(cacheOf(site.current), 0o755)],
-    [
-      'is a symbolic link',
-      () => {
-        renameSync(kept.plan, `${kept.plan}2`)
-        symlinkSync(`${kept.plan}2`, kept.plan)
-      },
-    ],
-    ['is sealed with another key', () => rewrite((bytes) => forge(bytes, asIs, Buffer.alloc(32, 7)))],
-    ['is sealed with an empty key', () => rewrite((bytes) => forge(bytes, asIs, Buffer.alloc(32)))],
-    ['has a seal that is cut', () => replace(/\0check\0(.{127})./, '\0check\0$1')],
-    ['has the sum of earlier versions', () => replace(/\0check\0.{128}/, '\0check\0cbf29ce484222325')],
-    [
-      'has a seal in capital letters',
-      () =>
-        rewrite((bytes) => {
-          const [magic = '', check = '', seal = '', ...rest] = bytes.toString('latin1').split('\0')
-          return Buffer.from([magic, check, seal.toUpperCase(), ...rest].join('\0'), 'latin1')
-        }),
-    ],
-    ['has no seal', () => replace(/\0check\0.{128}/, '')],
-    ['is sealed, but has no places', () => plant(/at\0[^\0]*\0[^\0]*\0/g, '')],
-    ['is sealed, but has no files', () => plant(/content\0[^\0]*\0[^\0]*\0/g, '')],
-    // The name of the file is only a sum of the words that the plan is for.
-    ['is sealed, but for another word', () => plant(/\0key\0PATH=[^\0]*\0/, '\0key\0PATH=/nowhere\0')],
-    ['is sealed, but for a word less', () => plant(/\0key\0[^\0]*\0at\0/, '\0at\0')],
-    ['is sealed, but for a word more', () => plant('\0at\0', '\0key\0more\0at\0')],
-  ])('is not used when it %s', async (_, change) => {
-    change()
-    await expectUnused()
-  })
+  /** The same for every user: root has it, where root runs the tests. */
+  const byAnyUser = isFirst ? describe : describe.skip
 
-  // Node reports an engine that cannot be started, too: 125 would be a plan that was used.
-  test.each([
-    ['no path', 'bwrap\0word\0bwrap'],
-    ['gone', 'bwrap\0word\0/no/such/bwrap'],
-    ['unknown', 'other'],
-  ])('is not used when its engine is %s', async (_, engine) => {
-    plant('\0engine\0unshare\0', `\0engine\0${engine}\0`)
-    expect((await runIn(WORDS)).status).toBe(0)
-  })
+  byAnyUser('whose file', () => {
+    test.each<readonly [string, () => void]>([
+      ['is empty', () => rewrite(() => '')],
+      ['is cut', () => rewrite((bytes) => bytes.subarray(0, bytes.length - 20))],
+      [
+        'has another byte',
+        () => rewrite((bytes) => Buffer.from(bytes.map((byte, at) => (at === 900 ? byte ^ 1 : byte)))),
+      ],
+      ['is longer', () => rewrite((bytes) => Buffer.concat([bytes, Buffer.from('seccomp\0')]))],
+      ['may be read by others: mode 0644', () => chmodSync(kept.plan, 0o644)],
+      ['lies in a directory that others may reach', () => chmodSync(cacheOf(site.current), 0o755)],
+      [
+        'is a symbolic link',
+        () => {
+          renameSync(kept.plan, `${kept.plan}2`)
+          symlinkSync(`${kept.plan}2`, kept.plan)
+        },
+      ],
+      ['is sealed with another key', () => rewrite((bytes) => forge(bytes, asIs, Buffer.alloc(32, 7)))],
+      ['is sealed with an empty key', () => rewrite((bytes) => forge(bytes, asIs, Buffer.alloc(32)))],
+      ['has a seal that is cut', () => replace(/\0check\0(.{127})./, '\0check\0$1')],
+      ['has the sum of earlier versions', () => replace(/\0check\0.{128}/, '\0check\0cbf29ce484222325')],
+      [
+        'has a seal in capital letters',
+        () =>
+          rewrite((bytes) => {
+            const [magic = '', check = '', seal = '', ...rest] = bytes.toString('latin1').split('\0')
+            return Buffer.from([magic, check, seal.toUpperCase(), ...rest].join('\0'), 'latin1')
+          }),
+      ],
+      ['has no seal', () => replace(/\0check\0.{128}/, '')],
+      ['is sealed, but has no places', () => plant(/at\0[^\0]*\0[^\0]*\0/g, '')],
+      ['is sealed, but has no files', () => plant(/content\0[^\0]*\0[^\0]*\0/g, '')],
+      // The name of the file is only a sum of the words that the plan is for.
+      ['is sealed, but for another word', () => plant(/\0key\0PATH=[^\0]*\0/, '\0key\0PATH=/nowhere\0')],
+      ['is sealed, but for a word less', () => plant(/\0key\0[^\0]*\0at\0/, '\0at\0')],
+      ['is sealed, but for a word more', () => plant('\0at\0', '\0key\0more\0at\0')],
+    ])('is not used when it %s', async (_, change) => {
+      change()
+      await expectUnused()
+    })
 
-  test('is used when it is sealed with the right key: the control', async () => {
-    plant('\0hostname\0sandbox\0', '\0hostname\0planted\0')
-    expect(await statusWithoutNode(WORDS)).toBe(0)
-  })
+    // Node reports an engine that cannot be started, too: 125 would be a plan that was used.
+    test.each([
+      ['no path', 'bwrap\0word\0bwrap'],
+      ['gone', 'bwrap\0word\0/no/such/bwrap'],
+      ['unknown', 'other'],
+    ])('is not used when its engine is %s', async (_, engine) => {
+      plant('\0engine\0unshare\0', `\0engine\0${engine}\0`)
+      expect((await runIn(WORDS)).status).toBe(0)
+    })
 
-  test.each<readonly [string, (records: string) => string]>([
-    ['has an unknown form', (records) => records.replace('\0result\0native\0', '\0result\0other\0')],
-    ['is there, but nothing is captured', (records) => records.replace('\0capture\x001048576\0', '\0')],
-    ['is not there, but the output is captured', (records) => records.replaceAll(/result\0[^\0]*\0[^\0]*\0/g, '')],
-    ['keeps a number of bytes that is none', (records) => records.replace('capture\x001048576', 'capture\x00-1')],
-  ])('is not used when its answer %s', async (_, change) => {
-    const good = readFileSync(kept.json)
-    writeFileSync(kept.json, forge(good, asIs))
-    expect(await statusWithoutNode(JSON_WORDS)).toBe(0)
-    const bad = forge(good, change)
-    expect(bad).not.toEqual(good)
-    writeFileSync(kept.json, bad)
-    await expectUnused(JSON_WORDS)
+    test('is used when it is sealed with the right key: the control', async () => {
+      plant('\0hostname\0sandbox\0', '\0hostname\0planted\0')
+      expect(await statusWithoutNode(WORDS)).toBe(0)
+    })
+
+    test.each<readonly [string, (records: string) => string]>([
+      ['has an unknown form', (records) => records.replace('\0result\0native\0', '\0result\0other\0')],
+      ['is there, but nothing is captured', (records) => records.replace('\0capture\x001048576\0', '\0')],
+      ['is not there, but the output is captured', (records) => records.replaceAll(/result\0[^\0]*\0[^\0]*\0/g, '')],
+      ['keeps a number of bytes that is none', (records) => records.replace('capture\x001048576', 'capture\x00-1')],
+    ])('is not used when its answer %s', async (_, change) => {
+      const good = readFileSync(kept.json)
+      writeFileSync(kept.json, forge(good, asIs))
+      expect(await statusWithoutNode(JSON_WORDS)).toBe(0)
+      const bad = forge(good, change)
+      expect(bad).not.toEqual(good)
+      writeFileSync(kept.json, bad)
+      await expectUnused(JSON_WORDS)
+    })
   })
 
   describe.runIf(!isRoot)('whose key', () => {
@@ -236,6 +236,13 @@ describeWith('bwrap', 'a cached plan that was changed', () => {
       change(keyFile())
       await expectUnused()
       chmodSync(runtimeOf(site.current), 0o700)
+    })
+
+    test('has no directory is neither made nor used', async () => {
+      const env = { XDG_RUNTIME_DIR: '' }
+      rmSync(cacheOf(site.current), { recursive: true })
+      await runIn(WORDS, env)
+      expect([cachedFiles(), await statusWithoutNode(WORDS, env)]).toEqual([[], 99])
     })
   })
 

@@ -48,6 +48,9 @@ function endless(): { readonly source: Stdin; readonly asked: () => number; read
   return { source, asked: () => state.asked, isOver: () => state.isOver }
 }
 
+/** Ends a hang: on a busy machine a flood takes longer than the half minute of the default. */
+const UNHURRIED = { resources: { timeout: '3m' } } as const
+
 /** What every way promises. */
 export function promises(using: WithWay): void {
   test('stdin may be text, bytes, or any source of them', async () => {
@@ -55,6 +58,25 @@ export function promises(using: WithWay): void {
       for (const [name, source] of Object.entries(SOURCES))
         expect((await exec({ command: ['cat'], stdin: source() })).stdout, name).toBe(TEXT)
     })
+  })
+
+  test('the streams of a command may be opened again by their names', async () => {
+    await using(async ({ exec }) => {
+      const script = 'echo out > /dev/stdout; echo err > /dev/stderr; cat /dev/stdin'
+      const { stdout, stderr } = await exec({ command: ['sh', '-c', script], stdin: 'in\n' })
+      expect({ stdout, stderr }).toEqual({ stdout: 'out\nin\n', stderr: 'err\n' })
+    })
+  })
+
+  test('a flood takes no more memory than its bound', async () => {
+    await using(async ({ exec }) => {
+      // The most there ever was, in KiB, and with what the test runner takes meanwhile.
+      const before = process.resourceUsage().maxRSS
+      const { exitCode, truncated } = await exec({ command: ['head', '-c', '134217728', '/dev/zero'] })
+      expect(exitCode).toBe(0)
+      expect(truncated.stdout).toBeGreaterThan(120 << 20)
+      expect(process.resourceUsage().maxRSS - before).toBeLessThan(20 << 10)
+    }, UNHURRIED)
   })
 
   test('a file is read as a stream, whole, and closed', async () => {
@@ -160,8 +182,10 @@ export function promises(using: WithWay): void {
     })
   })
 
-  test("an abort's error is named in the message", async () => {
+  test("an abort's error is named in the message, and one that came before the run counts", async () => {
     await using(async ({ exec }) => {
+      const early = await exec({ command: ['sleep', '300'], signal: AbortSignal.abort('SIGINT') })
+      expect(early).toMatchObject({ reason: 'cancelled', message: 'cancelled by SIGINT' })
       const result = await exec({ command: ['sleep', '300'], signal: AbortSignal.timeout(100) })
       expect(result).toMatchObject({
         reason: 'cancelled',

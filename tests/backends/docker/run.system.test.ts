@@ -1,18 +1,21 @@
 /**
- * Real containers on a daemon of the tests' own: the walls, the ends and the protected paths, each once with its control. What every backend
- * must do is in tests/conformance; the rest is in more.deep.system.test.ts.
+ * Real containers on a daemon of the tests' own: the walls, the ends and the protected paths, each once with its control, and the command
+ * line. What every backend must do is in tests/conformance; the rest is in more.deep.system.test.ts.
  */
 import { spawn } from 'node:child_process'
-import { chown, lstat, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, chown, lstat, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { dockerInputs } from '../../../src/backends/docker/inputs.ts'
 import { observeDocker } from '../../../src/backends/docker/observe.ts'
 import { sweep } from '../../../src/backends/docker/prune.ts'
+import { SandboxExecutor } from '../../../src/executor.ts'
 import { nativeDirectory } from '../../../src/os/native-programs.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
 import { bundle } from '../../support/bundle.ts'
+import { type CliOptions, cliWords, runCli } from '../../support/cli.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import {
   BUSYBOX_IMAGE,
@@ -22,7 +25,7 @@ import {
   startDocker,
   VOLUME_IMAGE,
 } from '../../support/docker.ts'
-import { describeWith } from '../../support/needs.ts'
+import { describeWith, testWith } from '../../support/needs.ts'
 import { dockerPlan } from '../plans.ts'
 import {
   absentZone,
@@ -92,20 +95,6 @@ describeWith('docker', 'a docker container', () => {
     const outcome = await run({ command: ['python3', '-c', forge.join('\n')], plan })
     expect(outcome).toMatchObject({ reason: 'exit', exitCode: 4, signal: null })
     expect(await readdir(join(here().runsDirectory, '../containers'))).toEqual([])
-  })
-
-  test('ended by the memory limit says so, from the record of the daemon', async () => {
-    const memory = { max: 33_554_432, by: 'docker' } as const
-    const limits = { memory, swap: { max: 0, by: 'docker' }, timeoutMs: 60_000 } as const
-    const outcome = await shell('exec dd if=/dev/zero of=/dev/null bs=200M count=1', { plan: { limits } })
-    expect(outcome).toMatchObject({ reason: 'memory', exitCode: null, signal: 'SIGKILL', events: { oomKill: 1 } })
-  })
-
-  test('is killed at the deadline and keeps what was printed', async () => {
-    const outcome = await shell('echo early; sleep 60', { plan: { limits: { timeoutMs: 2_000 } } })
-    expect(outcome).toMatchObject({ reason: 'timeout', exitCode: null, signal: 'SIGKILL' })
-    expect(text(outcome.stdout)).toBe('early\n')
-    expect(await containers(here())).toBe('')
   })
 
   test('is killed when the caller cancels', async () => {
@@ -448,5 +437,87 @@ describeWith('docker', 'a docker container is refused', () => {
       await execa('sh', ['-c', 'mv .git away && mv link .git'], { cwd: source })
       expect(await here().docker.client('start', '--attach', container.trim())).toContain('TOPSECRET')
     })
+  })
+})
+
+async function byCommand(words: readonly string[], options: CliOptions) {
+  const { status, stdout, stderr } = await runCli(words, options)
+  return { status, stdout: stdout.toString(), stderr: stderr.toString() }
+}
+
+describeWith('docker', 'the command line on docker', () => {
+  test('passes streams and the exit status, and says with --log how it was isolated', async () => {
+    const script = 'cat; echo err >&2; exit 3'
+    const words = ['--log', '--backend', 'docker', '--image', BUSYBOX_IMAGE, '--', 'sh', '-c', script]
+    const cwd = await ownedDirectory()
+    expect(await byCommand(words, { env: here().docker.env, cwd, stdin: 'in\n' })).toEqual({
+      status: 3,
+      stdout: 'in\n',
+      stderr: 'err\nDocker isolation: ENABLED (Secure)\n',
+    })
+    expect(await containers(here())).toBe('')
+  })
+
+  test('gives a terminal with --tty, and what is typed reaches it', async () => {
+    const cwd = await ownedDirectory()
+    const script = 'test -t 0 && test -t 1 && echo terminal; read -r line; echo "got $line"; exit 5'
+    const words = ['--backend', 'docker', '--image', BUSYBOX_IMAGE, '--tty', '--', 'sh', '-c', script]
+    const quoted = cliWords(words).map((word) => `'${word.replaceAll("'", `'\\''`)}'`)
+    const home = await temporaryDirectory()
+    const { stdout, exitCode } = await execa('script', ['-qefc', quoted.join(' '), '/dev/null'], {
+      cwd,
+      env: { ...here().docker.env, HOME: home },
+      input: 'typed\n',
+      reject: false,
+    })
+    expect(stdout).toContain('terminal\r\n')
+    expect(stdout).toContain('got typed')
+    expect(exitCode).toBe(5)
+    expect(await containers(here())).toBe('')
+  })
+
+  test('takes away with prune the sessions of this user, and nothing else that runs', async () => {
+    const start = (...words: readonly string[]) =>
+      here().docker.client('run', '--detach', '--network', 'none', ...words, BUSYBOX_IMAGE, 'sleep', '600')
+    const session = (uid: number) => start('--label', 'llm-do=session', '--name', `llm-do-session-${uid}-plan-image`)
+    await session(process.getuid?.() ?? 0)
+    const kept = [await start(), await session(54_321), await start('--label', 'llm-do=run')]
+    expect(await byCommand(['prune'], { program: 'llm-do', env: here().docker.env })).toMatchObject({
+      status: 0,
+      stdout: '1 removed\n',
+    })
+    const left = (await here().docker.client('ps', '--all', '--quiet', '--no-trunc')).split('\n')
+    expect(left.sort()).toEqual(kept.sort())
+    await here().docker.client('rm', '--force', ...kept)
+  })
+
+  test('serves the executor, with the programs of an image', async () => {
+    for (const [name, value] of Object.entries(here().docker.env)) vi.stubEnv(name, value)
+    const log: string[] = []
+    const executor = new SandboxExecutor({ memoryLimit: '256m', cpuLimit: '1.5', log: (line) => log.push(line) })
+    const workspaceDir = await ownedDirectory()
+    const result = await executor.executeIn('echo made > made; pwd; exit 0', 'bash', {
+      image: BUSYBOX_IMAGE,
+      workspaceDir,
+    })
+    vi.unstubAllEnvs()
+    expect(result).toMatchObject({ success: true, stdout: '/workspace\n', exitCode: 0, timedOut: false })
+    expect(await readFile(join(workspaceDir, 'made'), 'utf8')).toBe('made\n')
+    expect(log).toEqual(['Docker isolation: ENABLED (Secure)'])
+    expect(await containers(here())).toBe('')
+  })
+
+  testWith(['plain-user', 'docker'], 'says that this user may not use the socket', async () => {
+    const directory = await temporaryDirectory({ mode: 0o755 })
+    const socket = join(directory, 'socket')
+    const server = createServer().listen(socket)
+    await new Promise((resolve) => server.once('listening', resolve))
+    await chmod(socket, 0o600)
+    const ran = await byCommand(['--backend', 'docker', '--', 'true'], {
+      as: 'plain',
+      env: { ...here().docker.env, HOME: directory, DOCKER_HOST: `unix://${socket}` },
+    })
+    server.close()
+    expect(ran).toMatchObject({ status: 125, stderr: expect.stringMatching(/NO_BACKEND.*(permission|may not)/i) })
   })
 })
