@@ -1,5 +1,6 @@
 // Makes the packages of npm, the same bytes each time from the same sources:
 //   node packaging/npm.mjs DIRECTORY x64=BIN arm64=BIN
+//   node packaging/npm.mjs --installed NODE_MODULES x64=BIN     the same files, as npm installs them
 //
 //   llm-do-exec             the library, the command for macOS and Windows, and on Linux the way to the client (scripts/portable.sh)
 //   @llm-do/exec-linux-*    for each machine what a run needs, complete: the client finds the rest of its package next to itself
@@ -73,24 +74,42 @@ function pack(stage, file) {
   writeFileSync(file, execFileSync('gzip', ['-9n'], { input: archive, maxBuffer: 1 << 28 }))
 }
 
-const [target, ...given] = process.argv.slice(2)
+const isInstalled = process.argv[2] === '--installed'
+const [target, ...given] = process.argv.slice(isInstalled ? 3 : 2)
 const programs = Object.fromEntries(given.map((one) => one.split('=')))
 const arches = Object.keys(programs).sort()
-if (target === undefined || arches.length === 0) throw new Error('usage: npm.mjs DIRECTORY x64=BIN arm64=BIN')
+if (target === undefined || arches.length === 0)
+  throw new Error('usage: npm.mjs DIRECTORY x64=BIN arm64=BIN, or npm.mjs --installed NODE_MODULES x64=BIN')
 
-const stages = mkdtempSync(join(tmpdir(), 'llm-do-packages-'))
-try {
-  rmSync(target, { recursive: true, force: true })
-  mkdirSync(target, { recursive: true })
-  const made = { 'llm-do-exec': (stage) => stageMain(stage, arches) }
-  for (const [arch, bin] of Object.entries(programs))
-    made[`llm-do-exec-linux-${arch}`] = (stage) => stagePlatform(stage, arch, bin)
-  for (const [name, fill] of Object.entries(made)) {
-    const stage = join(stages, name)
-    mkdirSync(stage)
-    fill(stage)
-    pack(stage, join(target, `${name}-${version}.tgz`))
-  }
-} finally {
-  rmSync(stages, { recursive: true, force: true })
+/** Fills a directory for each package. */
+const PACKAGES = {
+  'llm-do-exec': (directory) => stageMain(directory, arches),
+  ...Object.fromEntries(
+    Object.entries(programs).map(([arch, bin]) => [
+      platformPackage(arch),
+      (directory) => stagePlatform(directory, arch, bin),
+    ]),
+  ),
 }
+
+function fillBelow(directory, name) {
+  const place = join(directory, name)
+  mkdirSync(place, { recursive: true })
+  PACKAGES[name](place)
+  return place
+}
+
+function packAll() {
+  const stages = mkdtempSync(join(tmpdir(), 'llm-do-packages-'))
+  try {
+    rmSync(target, { recursive: true, force: true })
+    mkdirSync(target, { recursive: true })
+    for (const name of Object.keys(PACKAGES))
+      pack(fillBelow(stages, name), join(target, `${name.replace(/^@llm-do\//, 'llm-do-')}-${version}.tgz`))
+  } finally {
+    rmSync(stages, { recursive: true, force: true })
+  }
+}
+
+if (isInstalled) for (const name of Object.keys(PACKAGES)) fillBelow(target, name)
+else packAll()

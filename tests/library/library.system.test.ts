@@ -9,11 +9,11 @@ import { exec, openSandbox, spawn } from '../../src/index.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
-import { promises } from './promises.ts'
+import { sandboxPromises } from './promises.ts'
 import { alone, inSandbox } from './ways.ts'
 
-describeWith(['bwrap', 'userns'], 'by exec():', () => promises(alone()))
-describeWith(['bwrap', 'userns'], 'by a warm sandbox:', () => promises(inSandbox(1)))
+describeWith(['bwrap', 'userns'], 'by exec():', () => sandboxPromises(alone()))
+describeWith(['bwrap', 'userns'], 'by a warm sandbox:', () => sandboxPromises(inSandbox(1)))
 
 async function textOf(stream: Readable): Promise<string> {
   const chunks: Buffer[] = []

@@ -1,7 +1,16 @@
 /** The ways in which a program runs a command by the library. */
-import { type ExecOptions, type ExecResult, exec, openSandbox, type SpawnedCommand, spawn } from '../../src/index.ts'
+import { afterAll } from 'vitest'
+import {
+  type ExecOptions,
+  type ExecResult,
+  exec,
+  openSandbox,
+  type Sandbox,
+  type SpawnedCommand,
+  spawn,
+} from '../../src/index.ts'
 import { until } from '../pool/pool.ts'
-import { temporaryDirectory } from '../support/directory.ts'
+import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 
 type Asked = Pick<ExecOptions, 'command' | 'stdin' | 'onStdout' | 'onStderr' | 'signal'>
 
@@ -24,14 +33,20 @@ export const alone =
     })
   }
 
-export const inSandbox =
-  (warm: number): WithWay =>
-  async (use, policy = {}) => {
-    const sandbox = await openSandbox({ cwd: await temporaryDirectory({ mode: 0o755 }), warm, policy })
+/** One sandbox for all that say nothing of a policy; it is closed after the tests of its block. */
+export function inSandbox(warm: number): WithWay {
+  const shared: { opened?: Promise<Sandbox> } = {}
+  afterAll(async () => (await shared.opened)?.close())
+  const open = async (policy: Policy): Promise<Sandbox> =>
+    openSandbox({ cwd: (await newDirectory({ mode: 0o755 })).path, warm, policy })
+  return async (use, policy) => {
+    if (policy === undefined) shared.opened ??= open({})
+    const sandbox = await (policy === undefined ? (shared.opened as Promise<Sandbox>) : open(policy))
     try {
       await until(async () => (sandbox.ready() >= warm ? true : undefined), 'ready sandboxes')
       await use(sandbox)
     } finally {
-      await sandbox.close()
+      if (policy !== undefined) await sandbox.close()
     }
   }
+}
