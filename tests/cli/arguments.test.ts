@@ -4,97 +4,78 @@ import { DECLARED } from '../../src/cli/subcommands.ts'
 import { SandboxError } from '../../src/error.ts'
 import { EXPLAINED_OPTIONS } from '../../src/policy/option-help.ts'
 
-function parse(name: string, ...words: readonly string[]): Arguments | { readonly help: string } {
+function parse(line: string): Arguments | { readonly help: string } {
+  const [name, ...words] = line.split(' ')
   const declaration = DECLARED.find((one) => one.name === name)
   if (declaration === undefined) throw new Error(`no subcommand ${name}`)
   return parseArguments(declaration, words, EXPLAINED_OPTIONS)
 }
 
 describe('words of a subcommand become action, operands and flags', () => {
-  test.each<[string, readonly string[], Arguments]>([
-    ['ps', ['--json'], { operands: [], flags: { json: true } }],
-    ['kill', ['a', 'b'], { operands: ['a', 'b'], flags: {} }],
-    ['kill', ['--', '-a'], { operands: ['-a'], flags: {} }],
-    ['profiles', [], { operands: [], flags: {} }],
-    ['profiles', ['show', 'ci'], { action: 'show', operands: ['ci'], flags: {} }],
-    ['audit', ['verify', 'log'], { action: 'verify', operands: ['log'], flags: {} }],
+  test.each<[line: string, parsed: Arguments]>([
+    ['ps --json', { operands: [], flags: { json: true } }],
+    ['kill a b', { operands: ['a', 'b'], flags: {} }],
+    ['kill -- -a', { operands: ['-a'], flags: {} }],
+    ['profiles', { operands: [], flags: {} }],
+    ['profiles show ci', { action: 'show', operands: ['ci'], flags: {} }],
+    ['audit verify log', { action: 'verify', operands: ['log'], flags: {} }],
     [
-      'doctor',
-      ['--self-test', '--engine=bwrap', '--engine', 'unshare'],
+      'doctor --self-test --engine=bwrap --engine unshare',
       { operands: [], flags: { 'self-test': true, engine: ['bwrap', 'unshare'] } },
     ],
-    ['completion', ['zsh'], { operands: ['zsh'], flags: {} }],
+    ['completion zsh', { operands: ['zsh'], flags: {} }],
     [
-      'workers',
-      ['show', '--memory', '1g', 'reader', '--ro', 'a', '--ro=b', '--workshop', 'w.yaml'],
+      'workers show --memory 1g reader --ro a --ro=b --workshop w.yaml',
       { action: 'show', operands: ['reader'], flags: { memory: '1g', ro: ['a', 'b'], workshop: 'w.yaml' } },
     ],
-    ['workers', ['check', '--json'], { action: 'check', operands: [], flags: { json: true } }],
-  ])('%s %j', (name, words, parsed) => {
-    expect(parse(name, ...words)).toEqual(parsed)
+    ['workers check --json', { action: 'check', operands: [], flags: { json: true } }],
+  ])('%s', (line, parsed) => {
+    expect(parse(line)).toEqual(parsed)
   })
 })
 
-test.each<[readonly string[], readonly string[]]>([
-  [
-    ['--rw', '.', '--size', '2', '--idle-timeout=none', '--', 'make', '--size', '9'],
-    ['--rw', '.', '--', 'make', '--size', '9'],
-  ],
-  [
-    ['--size=2', '--idle-timeout', 'none', '--', '--odd'],
-    ['--', '--odd'],
-  ],
-])('what pool start %j does not know itself stays the command line of exec', (words, operands) => {
+test.each([
+  ['--rw . --size 2 --idle-timeout=none -- make --size 9', '--rw . -- make --size 9'],
+  ['--size=2 --idle-timeout none -- --odd', '-- --odd'],
+])('what pool start %s does not know itself stays the command line of exec', (words, operands) => {
   const flags = { size: '2', 'idle-timeout': 'none' }
-  expect(parse('pool', 'start', ...words)).toEqual({ action: 'start', operands, flags })
+  expect(parse(`pool start ${words}`)).toEqual({ action: 'start', operands: operands.split(' '), flags })
 })
 
 describe('what cannot be understood is refused, with what was meant', () => {
-  test.each<[string, readonly string[], string, string]>([
-    ['ps', ['--jsn'], "ps: unknown option '--jsn' (Did you mean --json?).", 'llm-do ps [--ended] [--cow] [--json]'],
-    ['ps', ['x'], 'ps: unexpected word "x".', 'llm-do ps [--ended] [--cow] [--json]'],
-    ['audit', [], 'audit: expected verify FILE, got nothing.', 'llm-do audit verify FILE'],
-    ['audit', ['vrfy'], 'audit: expected verify FILE, got "vrfy". Did you mean "verify"?', 'llm-do audit verify FILE'],
-    ['audit', ['verify'], 'audit verify: expected FILE, got nothing.', 'llm-do audit verify FILE'],
+  test.each([
+    ['ps --jsn', "ps: unknown option '--jsn' (Did you mean --json?).", 'llm-do ps [--ended] [--cow] [--json]'],
+    ['ps x', 'ps: unexpected word "x".', 'llm-do ps [--ended] [--cow] [--json]'],
+    ['audit', 'audit: expected verify FILE, got nothing.', 'llm-do audit verify FILE'],
+    ['audit vrfy', 'audit: expected verify FILE, got "vrfy". Did you mean "verify"?', 'llm-do audit verify FILE'],
+    ['audit verify', 'audit verify: expected FILE, got nothing.', 'llm-do audit verify FILE'],
     [
-      'profiles',
-      ['shwo', 'x'],
+      'profiles shwo x',
       'profiles: expected [show NAME], got "shwo". Did you mean "show"?',
       'llm-do profiles [--json] [show NAME]',
     ],
+    ['cache remove', 'cache remove: expected PROJECT[/NAME]..., got nothing.', 'llm-do cache remove PROJECT[/NAME]...'],
     [
-      'cache',
-      ['remove'],
-      'cache remove: expected PROJECT[/NAME]..., got nothing.',
-      'llm-do cache remove PROJECT[/NAME]...',
-    ],
-    [
-      'completion',
-      ['bsh'],
+      'completion bsh',
       'completion: expected bash, zsh or fish, got "bsh". Did you mean "bash"?',
       'llm-do completion bash|zsh|fish',
     ],
-    ['doctor', ['--engine=x'], '--engine: expected bwrap or unshare, got "x" (string).', 'llm-do doctor {{flags}}'],
-    ['workers', ['list', '--audit', 'x'], "workers list: unknown option '--audit'.", 'llm-do workers list [--json]'],
-    ['workers', ['show', '--memory'], '--memory: expected SIZE, got nothing.', 'llm-do workers show {{flags}} NAME'],
-    ['workers', ['show', '--ro', '--json', 'x'], '--ro: expected SRC[:TARGET], got "--json".', '--ro=--json {{why}}'],
-  ])('%s %j', (name, words, message, hint) => {
-    const refused = () => parse(name, ...words)
+    ['doctor --engine=x', '--engine: expected bwrap or unshare, got "x" (string).', 'llm-do doctor {{flags}}'],
+    ['workers list --audit x', "workers list: unknown option '--audit'.", 'llm-do workers list [--json]'],
+    ['workers show --memory', '--memory: expected SIZE, got nothing.', 'llm-do workers show {{flags}} NAME'],
+    ['workers show --ro --json x', '--ro: expected SRC[:TARGET], got "--json".', '--ro=--json {{why}}'],
+  ])('%s', (line, message, hint) => {
+    const refused = () => parse(line)
     expect(refused).toThrow(SandboxError)
     const pattern = hint.split(/\{\{\w+\}\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-    expect(refused).toThrow(
-      expect.objectContaining({
-        code: 'USAGE',
-        message,
-        hint: expect.stringMatching(new RegExp(`^${pattern.join('.*')}$`)),
-      }),
-    )
+    const whole = expect.stringMatching(new RegExp(`^${pattern.join('.*')}$`))
+    expect(refused).toThrow(expect.objectContaining({ code: 'USAGE', message, hint: whole }))
   })
 })
 
 describe('help', () => {
-  const helpOf = (...words: readonly [string, ...string[]]): string => {
-    const parsed = parse(...words, '--help')
+  const helpOf = (line: string): string => {
+    const parsed = parse(`${line} --help`)
     return 'help' in parsed ? parsed.help : ''
   }
 
@@ -111,7 +92,7 @@ describe('help', () => {
   )
 
   test('of an action leaves the options of exec that it takes to the help of exec', () => {
-    const text = helpOf('workers', 'show')
+    const text = helpOf('workers show')
     expect(text).toMatch(/^Usage: llm-do workers show /m)
     expect(text).toMatch(/^Also the options of llm-do exec .*: llm-do exec --help$/m)
     expect(text).not.toContain('--memory')

@@ -12,59 +12,41 @@ import { unmetNeeds } from '../support/needs.ts'
 import { newerNodes } from '../support/nodes.ts'
 import { type PackageCopy, packageCopy } from '../support/package.ts'
 
-/** Each payload leaves a file of its own name. */
-interface Attack {
-  readonly name: string
-  /** Words, below the workspace. */
-  readonly words?: (work: string) => readonly string[]
-  readonly env?: (work: string) => Readonly<Record<string, string>>
-  /** Major versions of node that the control has to show falling for it, given behind the name of a script. */
-  readonly works: readonly number[]
-}
+/** Each payload leaves a file named after its attack. `works`: major versions of node that the control shows to obey it behind the name of a script. */
+type Attack = readonly [name: string, text: string, works: readonly number[]]
 
 const EVERY = [20, 22, 24] as const
 const payload = (work: string, name: string): string => join(work, `payload-${name}.cjs`)
 
+/** WORK is the workspace. */
 const WORDS: readonly Attack[] = [
-  { name: 'env-file', words: (work) => [`--env-file=${work}/env-file.env`], works: EVERY },
-  { name: 'env-file-two', words: (work) => ['--env-file', `${work}/env-file-two.env`], works: EVERY },
-  {
-    name: 'env-file-if-exists',
-    words: (work) => [`--env-file-if-exists=${work}/env-file-if-exists.env`],
-    works: EVERY,
-  },
-  { name: 'config-file', words: (work) => [`--experimental-config-file=${work}/config-file.json`], works: [22, 24] },
-  { name: 'default-config-file', words: () => ['--experimental-default-config-file'], works: [22, 24] },
-  { name: 'require', words: (work) => [`--require=${payload(work, 'require')}`], works: [] },
-  { name: 'require-short', words: (work) => ['-r', payload(work, 'require-short')], works: [] },
-  { name: 'import', words: (work) => [`--import=${payload(work, 'import')}`], works: [] },
-  { name: 'loader', words: (work) => [`--experimental-loader=${payload(work, 'loader')}`], works: [] },
+  ['env-file', '--env-file=WORK/env-file.env', EVERY],
+  ['env-file-two', '--env-file WORK/env-file-two.env', EVERY],
+  ['env-file-if-exists', '--env-file-if-exists=WORK/env-file-if-exists.env', EVERY],
+  ['config-file', '--experimental-config-file=WORK/config-file.json', [22, 24]],
+  ['default-config-file', '--experimental-default-config-file', [22, 24]],
+  ['require', '--require=WORK/payload-require.cjs', []],
+  ['require-short', '-r WORK/payload-require-short.cjs', []],
+  ['import', '--import=WORK/payload-import.cjs', []],
+  ['loader', '--experimental-loader=WORK/payload-loader.cjs', []],
 ]
 
 const VARIABLES: readonly Attack[] = [
-  {
-    name: 'options-require',
-    env: (work) => ({ NODE_OPTIONS: `--require=${payload(work, 'options-require')}` }),
-    works: EVERY,
-  },
-  {
-    name: 'options-import',
-    env: (work) => ({ NODE_OPTIONS: `--import=${payload(work, 'options-import')}` }),
-    works: EVERY,
-  },
-  { name: 'coverage', env: (work) => ({ NODE_V8_COVERAGE: join(work, 'ran-coverage') }), works: EVERY },
-  {
-    name: 'redirect',
-    env: (work) => ({ NODE_REDIRECT_WARNINGS: join(work, 'ran-redirect'), NODE_PENDING_DEPRECATION: '1' }),
-    works: [],
-  },
+  ['options-require', 'NODE_OPTIONS=--require=WORK/payload-options-require.cjs', EVERY],
+  ['options-import', 'NODE_OPTIONS=--import=WORK/payload-options-import.cjs', EVERY],
+  ['coverage', 'NODE_V8_COVERAGE=WORK/ran-coverage', EVERY],
+  ['redirect', 'NODE_REDIRECT_WARNINGS=WORK/ran-redirect NODE_PENDING_DEPRECATION=1', []],
 ]
+
+const wordsOf = ([, text]: Attack): readonly string[] => text.replaceAll('WORK', site.work).split(' ')
+const variablesOf = (attack: Attack): Readonly<Record<string, string>> =>
+  Object.fromEntries(wordsOf(attack).map((word) => word.split(/=(.*)/).slice(0, 2)))
 
 const site: { home: string; work: string } = { home: '', work: '' }
 
 /** Names that the sandbox left in the workspace. */
 function plant(work: string): void {
-  for (const { name } of [...WORDS, ...VARIABLES]) {
+  for (const [name] of [...WORDS, ...VARIABLES]) {
     const ran = JSON.stringify(join(work, `ran-${name}`))
     writeFileSync(payload(work, name), `require('node:fs').writeFileSync(${ran}, '')\n`)
     writeFileSync(join(work, `${name}.env`), `NODE_OPTIONS=--require=${payload(work, name)}\n`)
@@ -135,14 +117,14 @@ interface Tried {
 /** No word is an option in these positions, by these nodes; and the control: by itself node takes the words for options. */
 export function describeNodeOptions({ nodes, positions }: Tried): void {
   describe.each(nodes)('node $major', ({ major, file }) => {
-    test.each(WORDS)('given the words of $name behind a script: the control', async ({ name, words, works }) => {
-      await call(file, ['script.cjs', ...(words?.(site.work) ?? [])])
-      expect(ran()).toEqual(works.includes(major) ? [`ran-${name}`] : [])
+    test.each(WORDS)('given the words of %s behind a script: the control', async (...attack) => {
+      await call(file, ['script.cjs', ...wordsOf(attack)])
+      expect(ran()).toEqual(attack[2].includes(major) ? [`ran-${attack[0]}`] : [])
     })
 
-    test.each(VARIABLES)('given the variables of $name: the control', async ({ name, env, works }) => {
-      await call(file, ['script.cjs'], env?.(site.work))
-      expect(ran()).toEqual(works.includes(major) ? [`ran-${name}`] : [])
+    test.each(VARIABLES)('given the variables of %s: the control', async (...attack) => {
+      await call(file, ['script.cjs'], variablesOf(attack))
+      expect(ran()).toEqual(attack[2].includes(major) ? [`ran-${attack[0]}`] : [])
     })
   })
 
@@ -154,8 +136,8 @@ export function describeNodeOptions({ nodes, positions }: Tried): void {
     afterAll(() => built.package?.remove())
 
     const program = (name = 'llm-do'): string => join(built.package?.root ?? '', 'bin', name)
-    const allWords = () => WORDS.flatMap(({ words }) => words?.(site.work) ?? [])
-    const allVariables = () => Object.assign({}, ...VARIABLES.map(({ env }) => env?.(site.work)))
+    const allWords = () => WORDS.flatMap(wordsOf)
+    const allVariables = () => Object.assign({}, ...VARIABLES.map(variablesOf))
 
     describe.each(nodes)('node $major', ({ file }) => {
       beforeEach(() => built.package?.recordNode(file))
@@ -166,7 +148,7 @@ export function describeNodeOptions({ nodes, positions }: Tried): void {
       })
 
       test('takes no value of an option for an option of node', async () => {
-        const values = WORDS.filter(({ works }) => works.length > 0).map(({ words }) => words?.(site.work) ?? [])
+        const values = WORDS.filter(([, , works]) => works.length > 0).map(wordsOf)
         const flags = ['--profile', '--workdir', '--rw', '--worker', '--audit']
         const given = flags.flatMap((flag) => values.flatMap((words) => [flag, ...words]))
         await call(program(), ['exec', ...given, '--', 'true'])

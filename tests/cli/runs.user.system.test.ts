@@ -3,10 +3,11 @@ import { readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isAlive, keepers, startPool } from '../pool/pool.ts'
-import { type CliOptions, cliWords, environmentOf, runCli } from '../support/cli.ts'
+import { cliWords, environmentOf, runCli } from '../support/cli.ts'
+import { cliHere } from '../support/cli-here.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { callers, PLAIN_ID, type User, uidOf } from '../support/users.ts'
+import { callers, currentUser, PLAIN_ID, type User, uidOf } from '../support/users.ts'
 
 interface Listed {
   readonly id: string
@@ -29,8 +30,13 @@ function accountOf(uid: number): string {
 
 const PATIENCE = { timeout: 20_000 }
 
-const ps = async (as: User, options: CliOptions = {}): Promise<readonly Listed[]> =>
-  JSON.parse((await runCli(['ps', '--json'], { program: 'llm-do', as, ...options })).stdout.toString())
+/** Asked again and again: without the start of a node where that is the caller's own list. */
+async function ps(as: User): Promise<readonly Listed[]> {
+  const words = ['ps', '--json']
+  const here = as === currentUser()
+  const { stdout } = await (here ? cliHere(words, { cwd: '/', env: {} }) : runCli(words, { program: 'llm-do', as }))
+  return JSON.parse(stdout.toString())
+}
 
 const kill = async (as: User, ...words: readonly string[]) => {
   const { status, stderr } = await runCli(['kill', ...words], { program: 'llm-do', as })

@@ -1,4 +1,4 @@
-/** What real programs were refused, with the flag that allows it: and with that flag they succeed. */
+/** Refusals of real programs, with the flag that allows them: with that flag the programs succeed. */
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
@@ -9,68 +9,65 @@ import { runCli } from '../support/cli.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { explained, makeRepository, makeSite, run, type Site, sh, shown, wordsOf } from './explain.ts'
 
-interface Case {
-  readonly what: string
+interface More {
   readonly prepare?: (site: Site) => unknown
   readonly options?: (site: Site) => readonly string[]
   /** Of the second run, with the flag that was told. */
   readonly instead?: (site: Site) => readonly string[]
-  readonly command: (site: Site) => readonly string[]
-  /** The denial that stands first. */
-  readonly first: (site: Site) => string
 }
 
-const write = (target: string): string => `mount write ${target} -> --rw . zones`
-const python = (script: string): readonly string[] => ['python3', '-c', script]
+/** A title, the command, and its first denial. */
+type Case = [what: string, (site: Site) => readonly string[], first: (site: Site) => string, more?: More]
 
-const CASES: readonly Case[] = [
-  { what: 'a redirection of the shell', command: () => sh('echo x >out'), first: () => write('/workspace/out') },
-  { what: 'mkdir', command: () => ['mkdir', 'd'], first: () => write('/workspace/d') },
-  { what: 'rm', command: () => ['rm', 'file'], first: () => write('/workspace/file') },
-  { what: 'mv', command: () => ['mv', 'file', 'other'], first: () => write('/workspace/file') },
-  {
-    what: 'python',
-    command: () => python('open("out", "w")'),
-    first: () => write('/workspace/out'),
-  },
-  {
-    what: 'a read-only zone, which another flag takes the place of',
-    options: ({ hidden }) => ['--rw', '.', '--ro', `${hidden}:/data`],
-    instead: () => ['--rw', '.'],
-    command: () => sh('echo x >>/data/file'),
-    first: ({ hidden }) => `mount write /data/file -> --rw ${hidden}:/data zones`,
-  },
-  {
-    what: 'a protected name',
-    prepare: ({ cwd }) => makeRepository(cwd),
-    options: () => ['--rw', '.'],
-    command: () => ['cp', 'file', '.git/hooks/pre-commit'],
-    first: () => 'guard write /workspace/.git/hooks/pre-commit -> --protect-not .git/hooks protectNot',
-  },
-  {
-    what: 'a hidden file',
-    command: ({ hidden }) => ['cat', join(hidden, 'file')],
-    first: ({ hidden }) => `mount read ${hidden}/file -> --ro ${hidden}/file zones`,
-  },
-  {
-    what: 'a hidden program that is the command itself',
-    command: ({ hidden }) => [join(hidden, 'tool')],
-    first: ({ hidden }) => `mount execute ${hidden}/tool -> --ro ${hidden}/tool zones`,
-  },
-  {
-    what: 'a new file in a hidden directory',
-    command: ({ hidden }) => sh(`echo x >${hidden}/place/new`),
-    first: ({ hidden }) => `mount write ${hidden}/place/new -> --rw ${hidden}/place zones`,
-  },
-  {
-    what: "the caller's directory by the name that the host has for it",
-    command: ({ cwd }) => ['cat', join(cwd, 'file')],
-    first: () => expect.stringMatching(/file -> --same-path samePath$/),
-  },
+const python = (script: string): readonly string[] => ['python3', '-c', script]
+const writes = (what: string, command: readonly string[], target: string): Case => [
+  what,
+  () => command,
+  () => `mount write /workspace/${target} -> --rw . zones`,
 ]
 
-async function expectRoundTrip(one: Case): Promise<void> {
-  const { prepare, options = () => [], instead = options, command, first } = one
+const CASES: Case[] = [
+  writes('a redirection of the shell', sh('echo x >out'), 'out'),
+  writes('mkdir', ['mkdir', 'd'], 'd'),
+  writes('rm', ['rm', 'file'], 'file'),
+  writes('mv', ['mv', 'file', 'other'], 'file'),
+  writes('python', python('open("out", "w")'), 'out'),
+  [
+    'a read-only zone, which another flag takes the place of',
+    () => sh('echo x >>/data/file'),
+    ({ hidden }) => `mount write /data/file -> --rw ${hidden}:/data zones`,
+    { options: ({ hidden }) => ['--rw', '.', '--ro', `${hidden}:/data`], instead: () => ['--rw', '.'] },
+  ],
+  [
+    'a protected name',
+    () => ['cp', 'file', '.git/hooks/pre-commit'],
+    () => 'guard write /workspace/.git/hooks/pre-commit -> --protect-not .git/hooks protectNot',
+    { prepare: ({ cwd }) => makeRepository(cwd), options: () => ['--rw', '.'] },
+  ],
+  [
+    'a hidden file',
+    ({ hidden }) => ['cat', join(hidden, 'file')],
+    ({ hidden }) => `mount read ${hidden}/file -> --ro ${hidden}/file zones`,
+  ],
+  [
+    'a hidden program that is the command itself',
+    ({ hidden }) => [join(hidden, 'tool')],
+    ({ hidden }) => `mount execute ${hidden}/tool -> --ro ${hidden}/tool zones`,
+  ],
+  [
+    'a new file in a hidden directory',
+    ({ hidden }) => sh(`echo x >${hidden}/place/new`),
+    ({ hidden }) => `mount write ${hidden}/place/new -> --rw ${hidden}/place zones`,
+  ],
+  [
+    "the caller's directory by the name that the host has for it",
+    ({ cwd }) => ['cat', join(cwd, 'file')],
+    () => expect.stringMatching(/file -> --same-path samePath$/),
+  ],
+]
+
+async function expectRoundTrip([_what, command, first, more = {}]: Case): Promise<void> {
+  const { prepare, options = () => [], instead = options } = more
   const site = await makeSite()
   await prepare?.(site)
   const refused = await explained(command(site), { cwd: site.cwd, options: options(site) })
@@ -84,12 +81,12 @@ async function expectRoundTrip(one: Case): Promise<void> {
 }
 
 describeWith(['userns', 'unshare', 'git', 'python'], 'a watched program is told its flag, and succeeds with it', () => {
-  test.each(CASES)('$what', expectRoundTrip)
+  test.each(CASES)('%s', (...one) => expectRoundTrip(one))
 })
 
 testWith(['userns', 'bwrap'], 'a program that bwrap starts is told its flag, and succeeds with it', async () => {
-  for (const one of CASES.filter(({ what }) => ['mkdir', 'a hidden file'].includes(what)))
-    await expectRoundTrip({ ...one, options: (site) => ['--engine', 'bwrap', ...(one.options?.(site) ?? [])] })
+  for (const [what, command, first] of CASES.filter(([what]) => ['mkdir', 'a hidden file'].includes(what)))
+    await expectRoundTrip([what, command, first, { options: () => ['--engine', 'bwrap'] }])
 })
 
 /** An address of this host that is not its loopback. */

@@ -28,6 +28,11 @@ export interface TestServer {
     more?: Record<string, unknown>,
     headers?: Record<string, string>,
   ) => Promise<Answer>
+  readonly beat: (workerId: string, more?: object) => Promise<Answer>
+  readonly stream: (jobId: string, workerId: string, output: { data: string; type: string }) => Promise<Answer>
+  /** As an agent that could not run the task. */
+  readonly fail: (jobId: string, workerId: string, more: object) => Promise<Answer>
+  readonly cancel: (id: string) => Promise<Answer>
   readonly task: (id: string) => Promise<Answer['body']>
   readonly close: () => Promise<void>
 }
@@ -41,9 +46,11 @@ export async function testServer(
     readonly mostReading?: number
     readonly places?: { readonly silent: number; readonly unproven: number; readonly proven: number }
     readonly clock?: { ms: number }
+    /** Registered from the start. */
+    readonly agents?: readonly string[]
   } = {},
 ): Promise<TestServer> {
-  const { clock = { ms: Date.now() } } = options
+  const { clock = { ms: Date.now() }, agents = [] } = options
   const directory = options.directory ?? (await temporaryDirectory())
   const tick = { sweep: (): void => undefined }
   vi.spyOn(globalThis, 'setInterval').mockImplementationOnce((work) => {
@@ -66,6 +73,9 @@ export async function testServer(
     const text = await response.text()
     return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
   }
+  const register: TestServer['register'] = (workerId, headers) =>
+    call('POST', '/api/workers/register', { workerId, hostname: 'host' }, { ...as(workerId), ...headers })
+  for (const agent of agents) await register(agent)
   return {
     url: server.url,
     directory,
@@ -80,8 +90,11 @@ export async function testServer(
     },
     call,
     close,
-    register: (workerId, headers) =>
-      call('POST', '/api/workers/register', { workerId, hostname: 'host' }, { ...as(workerId), ...headers }),
+    register,
+    beat: (workerId, more) => call('POST', '/api/workers/heartbeat', { workerId, ...more }, as(workerId)),
+    stream: (jobId, workerId, output) => call('POST', '/api/jobs/stream-output', { jobId, ...output }, as(workerId)),
+    fail: (jobId, workerId, more) => call('PUT', '/api/jobs/submit-result', { jobId, workerId, ...more }, as(workerId)),
+    cancel: (id) => call('POST', `/api/tasks/${id}/cancel`),
     submit: async (command) => (await call('POST', '/api/tasks', { command })).body.id,
     take: (workerId, wait = 0, headers = {}) =>
       call('GET', `/api/jobs/get-job?workerId=${workerId}&wait=${wait}`, undefined, { ...as(workerId), ...headers }),

@@ -7,7 +7,7 @@ import { as, type TestServer, testServer } from './fleet-server.ts'
 /** Runs where its text becomes HTML, by the element's handler where scripts that are set as HTML do not run. */
 const HOSTILE = `<script>document.title = 'taken'</script><img src=x onerror="document.title = 'taken'">`
 
-/** What the server tells waits in `waiting`, once a test has made that list: a slow stream of events. */
+/** Events of the server wait in `waiting`, once a test has made that list: a slow stream of events. */
 const EVENTS_THAT_WAIT = `
 globalThis.EventSource = class extends EventSource {
   addEventListener(name, work) {
@@ -71,7 +71,7 @@ describeWith('chromium', 'the page', () => {
     await expect.poll(() => stateOf(page).textContent()).toBe('queued')
     const { jobId } = (await server.take('agent-1', 30)).body.job
     for (const data of ['one\n', 'two\n']) {
-      await server.call('POST', '/api/jobs/stream-output', { jobId, data, type: 'stdout' }, as('agent-1'))
+      await server.stream(jobId, 'agent-1', { data, type: 'stdout' })
       await expect.poll(() => output(page).textContent()).toContain(data)
     }
     expect(await stateOf(page).textContent()).toBe('running')
@@ -101,7 +101,7 @@ describeWith('chromium', 'the page', () => {
     const { jobId } = (await server.take('agent-1', 30)).body.job
     await expect.poll(() => keptBack.length).toBeGreaterThan(0)
     for (const data of ['one\n', 'two\n']) {
-      await server.call('POST', '/api/jobs/stream-output', { jobId, data, type: 'stdout' }, as('agent-1'))
+      await server.stream(jobId, 'agent-1', { data, type: 'stdout' })
     }
     await page.waitForFunction('pieces === 2')
     await letGo()
@@ -127,8 +127,7 @@ describeWith('chromium', 'the page', () => {
   })
 
   test('cancels a running task by keyboard, and says so until its agent has ended it', async () => {
-    const server = await testServer()
-    await server.register('agent-1')
+    const server = await testServer({ agents: ['agent-1'] })
     const { page } = await open(server)
     await submit(page, 'sleep 1000')
     const { jobId } = (await server.take('agent-1', 30)).body.job
@@ -150,7 +149,7 @@ describeWith('chromium', 'the page', () => {
     await server.call('POST', '/api/workers/register', hostile, as(HOSTILE))
     await submit(page, HOSTILE)
     const { jobId } = (await server.take('agent-1', 30)).body.job
-    await server.call('POST', '/api/jobs/stream-output', { jobId, data: HOSTILE, type: 'stdout' }, as('agent-1'))
+    await server.stream(jobId, 'agent-1', { data: HOSTILE, type: 'stdout' })
     await expect.poll(() => output(page).textContent()).toBe(HOSTILE)
     const said = { message: HOSTILE, reason: HOSTILE.slice(0, 60), planHash: HOSTILE }
     const more = { denials: [HOSTILE, { layer: HOSTILE }], limits: { [HOSTILE.slice(0, 60)]: HOSTILE } }

@@ -30,7 +30,7 @@ describe('a task', () => {
         job: { jobId: id, command: 'echo a\necho b', filename: 'files.zip', fileUrl: `/api/files/download/${id}` },
       },
     })
-    await server.call('POST', '/api/jobs/stream-output', { jobId: id, data: 'a\n', type: 'stdout' }, as('one'))
+    await server.stream(id, 'one', { data: 'a\n', type: 'stdout' })
     expect(await server.task(id)).toMatchObject({ state: 'running', worker: 'one', stdout: 'a\n' })
     expect((await server.report(id, 'one', { stdout: 'a\nb\n', planHash: 'abc', exitCode: 3 })).status).toBe(200)
     const ended = { state: 'done', exitCode: 3, stdout: 'a\nb\n', details: { planHash: 'abc' } }
@@ -38,8 +38,7 @@ describe('a task', () => {
   })
 
   test('is given to one agent only, in the order of submission, also where both wait for it', async () => {
-    const server = await testServer()
-    await Promise.all([server.register('one'), server.register('two')])
+    const server = await testServer({ agents: ['one', 'two'] })
     const waiting = [server.take('one', 30), server.take('two', 30)]
     const ids = [await server.submit('a'), await server.submit('b')]
     const given = (await Promise.all(waiting)).map(({ body }) => body.job.jobId)
@@ -47,8 +46,7 @@ describe('a task', () => {
   })
 
   test('whose answer does not reach its agent is given to the next one, and counts no attempt', async () => {
-    const server = await testServer()
-    await Promise.all([server.register('gone'), server.register('one')])
+    const server = await testServer({ agents: ['gone', 'one'] })
     const aborted = new AbortController()
     server.clock.ms += 1
     const asking = { headers: as('gone'), signal: aborted.signal }
@@ -65,69 +63,63 @@ describe('a task', () => {
   })
 
   test('is taken once: a repeated report changes nothing, that of another agent is refused', async () => {
-    const server = await testServer()
-    await Promise.all([server.register('one'), server.register('two')])
+    const server = await testServer({ agents: ['one', 'two'] })
     const id = await server.submit('a')
     await server.take('one')
     expect((await server.report(id, 'two')).status).toBe(403)
     expect((await server.report(id, 'one', { stdout: 'first' })).status).toBe(200)
     expect((await server.report(id, 'one', { stdout: 'second', exitCode: 1 })).status).toBe(200)
-    const failure = { jobId: id, workerId: 'one', errorMessage: 'no' }
-    expect((await server.call('PUT', '/api/jobs/submit-result', failure, as('one'))).status).toBe(200)
+    expect((await server.fail(id, 'one', { errorMessage: 'no' })).status).toBe(200)
     expect(await server.task(id)).toMatchObject({ state: 'done', stdout: 'first', exitCode: 0 })
   })
 
   test('of an agent that starts anew, or says that it runs nothing, is queued again', async () => {
-    const server = await testServer()
-    await server.register('one')
+    const server = await testServer({ agents: ['one'] })
     const id = await server.submit('a')
     await server.take('one')
     await server.register('one')
     expect(await server.task(id)).toMatchObject({ state: 'queued', attempts: 1 })
     await server.take('one')
     server.pass(OFFLINE_AFTER_MS - 1_000)
-    const idle = { workerId: 'one', status: 'IDLE', dockerContainers: 0 }
-    await server.call('POST', '/api/workers/heartbeat', idle, as('one'))
+    const idle = { status: 'IDLE', dockerContainers: 0 }
+    await server.beat('one', idle)
     server.pass(1_000)
     expect((await server.task(id)).state).toBe('queued')
   })
 
   test('that an agent does not name among what it runs is queued again, the others are not', async () => {
-    const server = await testServer()
-    await server.register('one')
+    const server = await testServer({ agents: ['one'] })
     const [lost, running] = [await server.submit('a'), await server.submit('b')]
     await Promise.all([server.take('one'), server.take('one')])
-    const busy = { workerId: 'one', status: 'BUSY', dockerContainers: 1, jobs: [running] }
+    const busy = { status: 'BUSY', dockerContainers: 1, jobs: [running] }
     // Before its time this says nothing: the answer may be on its way.
-    await server.call('POST', '/api/workers/heartbeat', busy, as('one'))
+    await server.beat('one', busy)
     server.sweep()
     expect((await server.task(lost)).state).toBe('running')
     server.pass(OFFLINE_AFTER_MS - 1_000)
     server.clock.ms += 1_000
-    await server.call('POST', '/api/workers/heartbeat', busy, as('one'))
+    await server.beat('one', busy)
     server.sweep()
     expect((await server.task(lost)).state).toBe('queued')
     expect(await server.task(running)).toMatchObject({ state: 'running', attempts: 1 })
   })
 
   test('that its agent refuses fails with its words, or is queued again where another machine may succeed', async () => {
-    const server = await testServer()
-    await server.register('one')
+    const server = await testServer({ agents: ['one'] })
     const id = await server.submit('a')
-    const failure = { jobId: id, workerId: 'one', errorMessage: 'no cgroup here' }
+    const failure = { errorMessage: 'no cgroup here' }
     await server.take('one')
-    await server.call('PUT', '/api/jobs/submit-result', { ...failure, elsewhere: true }, as('one'))
+    await server.fail(id, 'one', { ...failure, elsewhere: true })
     expect(await server.task(id)).toMatchObject({ state: 'queued', message: 'no cgroup here' })
     await server.take('one')
-    await server.call('PUT', '/api/jobs/submit-result', failure, as('one'))
+    await server.fail(id, 'one', failure)
     expect(await server.task(id)).toMatchObject({ state: 'failed', exitCode: null, message: 'no cgroup here' })
   })
 
   test('is cancelled at once while it waits, and by its agent while it runs', async () => {
-    const server = await testServer()
-    await server.register('one')
+    const server = await testServer({ agents: ['one'] })
     const [waiting, running] = [await server.submit('a'), await server.submit('b')]
-    await server.call('POST', `/api/tasks/${waiting}/cancel`)
+    await server.cancel(waiting)
     expect(await server.task(waiting)).toMatchObject({ state: 'cancelled' })
     await server.take('one')
     const asked = `/api/jobs/check-cancel?jobId=${running}`
@@ -135,19 +127,18 @@ describe('a task', () => {
       success: true,
       cancelRequested: false,
     })
-    await server.call('POST', `/api/tasks/${running}/cancel`)
+    await server.cancel(running)
     expect((await server.call('GET', asked, undefined, as('one'))).body).toEqual({
       success: true,
       cancelRequested: true,
     })
     await server.report(running, 'one', { exitCode: 130 })
     expect(await server.task(running)).toMatchObject({ state: 'cancelled', exitCode: 130 })
-    expect((await server.call('POST', `/api/tasks/${running}/cancel`)).status).toBe(409)
+    expect((await server.cancel(running)).status).toBe(409)
   })
 
   test('brings its files to its agent and the files it made back, under names of the server', async () => {
-    const server = await testServer()
-    await server.register('one')
+    const server = await testServer({ agents: ['one'] })
     const zip = { 'content-type': 'application/zip' }
     const query = new URLSearchParams({ command: 'ls', filename: '../../evil.zip', timeoutMs: '1500' })
     const { id } = (await server.call('POST', `/api/tasks?${query}`, ZIP, zip)).body
@@ -268,8 +259,7 @@ describe('a request is refused', () => {
   })
 
   test('that a web page sends without an origin to take a task, whatever its browser says of itself', async () => {
-    const server = await testServer()
-    await server.register('one')
+    const server = await testServer({ agents: ['one'] })
     await server.submit('a')
     const poll = '/api/jobs/get-job?workerId=one&wait=0'
     const statusOf = async (path: string, headers: Record<string, string>) =>
@@ -434,8 +424,7 @@ test('what is over and old is forgotten with its files, what waits is not', asyn
   const zip = { 'content-type': 'application/zip' }
   const { id } = (await server.call('POST', '/api/tasks?command=ls', ZIP, zip)).body
   const waiting = await server.submit('a')
-  for (const one of [id, await server.submit('b'), await server.submit('c')])
-    await server.call('POST', `/api/tasks/${one}/cancel`)
+  for (const one of [id, await server.submit('b'), await server.submit('c')]) await server.cancel(one)
   server.sweep()
   expect(existsSync(join(server.directory, 'files', id))).toBe(false)
   expect((await server.call('GET', `/api/tasks/${id}`)).status).toBe(404)
@@ -454,7 +443,7 @@ test('a watcher gets the whole picture first and then every change', async () =>
   await until(before)
   await server.register('one')
   await server.take('one')
-  await server.call('POST', '/api/jobs/stream-output', { jobId: before, data: '<b>line\n', type: 'stderr' }, as('one'))
+  await server.stream(before, 'one', { data: '<b>line\n', type: 'stderr' })
   await until(JSON.stringify({ id: before, stream: 'stderr', from: 0, text: '<b>line\n' }))
   await server.report(before, 'one')
   await until('"state":"done"')

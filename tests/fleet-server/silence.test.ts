@@ -11,13 +11,9 @@ const CANCELLED = { exitCode: 130, reason: 'cancelled' }
 
 /** Agents `one`, which is given the task of each row, `two` and `three`. */
 async function fleetOf() {
-  const state = { server: await testServer(), id: '' }
-  for (const agent of ['one', 'two', 'three']) await state.server.register(agent)
+  const state = { server: await testServer({ agents: ['one', 'two', 'three'] }), id: '' }
   const task = () => state.server.task(state.id)
   const reports = async (agent: string, more = {}) => (await state.server.report(state.id, agent, more)).status
-  const beats = (agent: string, more = {}) =>
-    state.server.call('POST', '/api/workers/heartbeat', { workerId: agent, ...more }, as(agent))
-  const cancel = () => state.server.call('POST', `/api/tasks/${state.id}/cancel`)
   /** Events of a row, and what some of them answer. */
   const events: Readonly<Record<string, (agent: string) => unknown>> = {
     /** All agents are silent; the server looks every second. */
@@ -34,15 +30,15 @@ async function fleetOf() {
       state.server = await testServer({ directory, clock })
       state.server.sweep()
     },
-    personCancels: () => cancel(),
+    personCancels: () => state.server.cancel(state.id),
     is: async () => (await task()).state,
     asks: async (agent) => {
       const path = `/api/jobs/check-cancel?jobId=${state.id}`
       return (await state.server.call('GET', path, undefined, as(agent))).body.cancelRequested
     },
     polls: async (agent) => (await state.server.take(agent)).body.job?.jobId === state.id,
-    beats: (agent) => beats(agent),
-    leaves: (agent) => beats(agent, { status: 'OFFLINE' }),
+    beats: (agent) => state.server.beat(agent),
+    leaves: (agent) => state.server.beat(agent, { status: 'OFFLINE' }),
     startsAnew: (agent) => state.server.register(agent),
     reports: (agent) => reports(agent),
     cancels: (agent) => reports(agent, CANCELLED),
@@ -66,7 +62,7 @@ async function fleetOf() {
     settle: async () => {
       const { state: was, worker } = await task()
       if (was === 'running') await reports(worker)
-      else if (was === 'queued') await cancel()
+      else if (was === 'queued') await state.server.cancel(state.id)
     },
   }
 }

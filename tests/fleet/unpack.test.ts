@@ -41,101 +41,45 @@ test('files and directories are unpacked, and of a mode only who may execute it'
 const zeros = (bytes: number): Buffer => Buffer.alloc(bytes)
 const small = { ...ARCHIVE_BOUNDS, bytes: 100_000, entries: 50, ratio: 10, ratioFromBytes: 20_000 }
 
-test.each<{ what: string; members: readonly Member[]; entries?: number; says: RegExp }>([
-  { what: 'a way up', members: [{ name: '../../up', content: 'x' }], says: /relative path|cannot be used/ },
-  {
-    what: 'a way up in the middle',
-    members: [{ name: 'a/../../up', content: 'x' }],
-    says: /relative path|cannot be used/,
-  },
-  {
-    what: 'an absolute name',
-    members: [{ name: '/tmp/llm-do-absolute', content: 'x' }],
-    says: /absolute|cannot be used/,
-  },
-  { what: 'a backslash', members: [{ name: '..\\up', content: 'x' }], says: /invalid|cannot be used/ },
-  { what: 'a NUL', members: [{ name: 'a\0b', content: 'x' }], says: /cannot be used/ },
-  {
-    what: 'a name that is not UTF-8',
-    members: [{ name: Buffer.from('\xff', 'latin1'), content: 'x' }],
-    says: /cannot be used/,
-  },
-  {
-    what: 'a name that is not UTF-8 and does not say that it is',
-    members: [{ name: Buffer.from('\xff\xfe', 'latin1'), content: 'x', flags: 0 }],
-    says: /not UTF-8/,
-  },
-  { what: 'as many files as its end can declare', members: [{ name: 'a' }], entries: 0xfffe, says: /more than 50/ },
-  {
-    what: 'a link among the directories',
-    members: [
-      { name: 'l/', mode: 0o120777 },
-      { name: 'l/up', content: 'x' },
-    ],
-    says: /neither/,
-  },
-  { what: 'an empty name', members: [{ name: '', content: 'x' }], says: /cannot be used/ },
-  { what: 'a dot', members: [{ name: './a', content: 'x' }], says: /cannot be used/ },
-  { what: 'a name that is too long', members: [{ name: 'n'.repeat(256), content: 'x' }], says: /cannot be used/ },
-  { what: 'a symbolic link', members: [{ name: 'l', content: '/etc/passwd', mode: 0o120777 }], says: /neither/ },
-  {
-    what: 'a file through a link',
-    members: [
-      { name: 'l', content: '..', mode: 0o120777 },
-      { name: 'l/up', content: 'x' },
-    ],
-    says: /neither/,
-  },
-  { what: 'a device', members: [{ name: 'd', mode: 0o020666 }], says: /neither/ },
-  { what: 'a FIFO', members: [{ name: 'f', mode: 0o010666 }], says: /neither/ },
-  { what: 'a socket', members: [{ name: 's', mode: 0o140666 }], says: /neither/ },
-  {
-    what: 'two files of one name',
-    members: [
-      { name: 'a', content: '1' },
-      { name: 'a', content: '2' },
-    ],
-    says: /two files/,
-  },
-  {
-    what: 'a file that is a directory',
-    members: [{ name: 'a', content: '1' }, { name: 'a/b' }],
-    says: /file and a directory/,
-  },
-  {
-    what: 'a directory that is a file',
-    members: [{ name: 'a/b' }, { name: 'a', content: '1' }],
-    says: /^"a" is a file and a directory$/,
-  },
-  {
-    what: 'more bytes than are allowed',
-    members: [{ name: 'a', content: Buffer.from([...Array(150_000).keys()]) }],
-    says: /more than is allowed/,
-  },
-  { what: 'a bomb of one file', members: [{ name: 'a', content: zeros(50_000) }], says: /more than is allowed/ },
-  {
-    what: 'a bomb of many files',
-    members: Array.from({ length: 40 }, (_, at) => ({ name: `a${at}`, content: zeros(5_000) })),
-    says: /more than is allowed/,
-  },
-  {
-    what: 'a bomb that declares less',
-    members: [{ name: 'a', content: zeros(50_000), declaredBytes: 10 }],
-    says: /too many bytes|more than/,
-  },
-  {
-    what: 'too many files',
-    members: Array.from({ length: 51 }, (_, at) => ({ name: `a${at}` })),
-    says: /more than 50/,
-  },
-  { what: 'directories that names imply', members: [{ name: `${'d/'.repeat(60)}a` }], says: /more than 50/ },
-  {
-    what: 'more files than it says',
-    members: Array.from({ length: 3 }, () => ({ name: 'a' })),
-    entries: 60_000,
-    says: /more than 50/,
-  },
-])('$what is refused', async ({ members, entries, says }) => {
+/** The fault of an archive, its members, the message, and the number of members that its end declares. */
+type Refused = [what: string, members: readonly Member[], says?: RegExp, entries?: number]
+
+const file = (name: string | Buffer, content: string | Buffer = 'x'): Member => ({ name, content })
+const many = (count: number, member: (at: number) => Member) => Array.from({ length: count }, (_, at) => member(at))
+const link = (name: string, content = ''): Member => ({ name, content, mode: 0o120777 })
+const bytes = (text: string): Buffer => Buffer.from(text, 'latin1')
+
+const REFUSED: Refused[] = [
+  ['a way up', [file('../../up')], /relative path|cannot be used/],
+  ['a way up in the middle', [file('a/../../up')], /relative path|cannot be used/],
+  ['an absolute name', [file('/tmp/llm-do-absolute')], /absolute|cannot be used/],
+  ['a backslash', [file('..\\up')], /invalid|cannot be used/],
+  ['a NUL', [file('a\0b')]],
+  ['a name that is not UTF-8', [file(bytes('\xff'))]],
+  ['a name that is not UTF-8 and does not say that it is', [{ ...file(bytes('\xff\xfe')), flags: 0 }], /not UTF-8/],
+  ['as many files as its end can declare', [{ name: 'a' }], /more than 50/, 0xfffe],
+  ['a link among the directories', [link('l/'), file('l/up')], /neither/],
+  ['an empty name', [file('')]],
+  ['a dot', [file('./a')]],
+  ['a name that is too long', [file('n'.repeat(256))]],
+  ['a symbolic link', [link('l', '/etc/passwd')], /neither/],
+  ['a file through a link', [link('l', '..'), file('l/up')], /neither/],
+  ['a device', [{ name: 'd', mode: 0o020666 }], /neither/],
+  ['a FIFO', [{ name: 'f', mode: 0o010666 }], /neither/],
+  ['a socket', [{ name: 's', mode: 0o140666 }], /neither/],
+  ['two files of one name', [file('a', '1'), file('a', '2')], /two files/],
+  ['a file that is a directory', [file('a', '1'), { name: 'a/b' }], /file and a directory/],
+  ['a directory that is a file', [{ name: 'a/b' }, file('a', '1')], /^"a" is a file and a directory$/],
+  ['more bytes than are allowed', [file('a', Buffer.from([...Array(150_000).keys()]))], /more than is allowed/],
+  ['a bomb of one file', [file('a', zeros(50_000))], /more than is allowed/],
+  ['a bomb of many files', many(40, (at) => file(`a${at}`, zeros(5_000))), /more than is allowed/],
+  ['a bomb that declares less', [{ ...file('a', zeros(50_000)), declaredBytes: 10 }], /too many bytes|more than/],
+  ['too many files', many(51, (at) => ({ name: `a${at}` })), /more than 50/],
+  ['directories that names imply', [{ name: `${'d/'.repeat(60)}a` }], /more than 50/],
+  ['more files than it says', many(3, () => ({ name: 'a' })), /more than 50/, 60_000],
+]
+
+test.each(REFUSED)('%s is refused', async (_, members, says = /cannot be used/, entries = undefined) => {
   const { error, outside } = await unpacked(archiveOf(members, entries), small)
   expect(error).toBeInstanceOf(ArchiveError)
   expect((error as Error).message).toMatch(says)

@@ -5,6 +5,7 @@ import { execa } from 'execa'
 import { expect } from 'vitest'
 import { newDirectory } from '../support/directory.ts'
 import { becoming, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
+import { addFlags } from './follow.ts'
 import type { Row } from './rows.ts'
 
 interface Ran {
@@ -49,7 +50,7 @@ async function run(script: string, { user, directory, mounts }: Site): Promise<R
 const DISCARD = `llm-do ps --cow | awk -v here="$PWD" 'index($4, here) == 1 { print $1 }' | xargs --no-run-if-empty llm-do discard`
 
 export async function follow(
-  { make = ':', mounts, provoke, said, follow: how, shows = /(?:)/, gone }: Row,
+  { make = ':', mounts, provoke, said, follow: how = addFlags, shows = /(?:)/, gone }: Row,
   user: User,
 ): Promise<void> {
   const { path: directory, remove } = await newDirectory({ owner: user, mode: 0o755 })

@@ -1,10 +1,9 @@
-/** The table of hints.system.test.ts. Scripts are of bash; they begin in an empty directory, with a new home beside it. */
+/** The table of hints.system.test.ts. Scripts are of bash; they begin in an empty directory next to a new home. */
 import type { Need } from '../support/needs.ts'
 import { currentUser, type User } from '../support/users.ts'
 import { addFlags, doFirst, doInstead, type Follow, insteadOf, without } from './follow.ts'
 
 export interface Row {
-  readonly title: string
   readonly needs?: readonly Need[]
   /** Only as these. */
   readonly as?: readonly User[]
@@ -12,14 +11,20 @@ export interface Row {
   /** Mounts that both runs need; made as root only. */
   readonly mounts?: string
   readonly provoke: string
-  /** What must be said; its group is what is followed. */
+  /** The message; the test follows its group. */
   readonly said: RegExp
-  readonly follow: Follow
+  /** Gives its flags to the command line that failed, where nothing else is said. */
+  readonly follow?: Follow
   /** Of the output in the end. */
   readonly shows?: RegExp
   /** Where following cannot end in success here: what must not be said any more. */
   readonly gone?: RegExp
 }
+
+type Rows = Readonly<Record<string, Row>>
+
+const rowsFor = <Value>(values: readonly Value[], row: (value: Value) => readonly [title: string, Row]): Rows =>
+  Object.fromEntries(values.map(row))
 
 const ROOT: readonly User[] = ['root']
 const PLAIN: readonly User[] = ['plain']
@@ -36,181 +41,158 @@ const TOOL = `
   echo 'echo "of the tool: $*"' > ../tools/lib/tool/said
   chmod +x ../tools/lib/tool/run; ln -s ../lib/tool/run ../tools/bin/tool`
 
-/** A shell in the place of an interpreter, with what it needs beside it. */
+/** A shell in the place of an interpreter, with its library next to it. */
 const INTERPRETER = `
   mkdir -p ../odd/bin ../odd/lib
   printf '#!/bin/sh\\n. "\${0%%/bin/*}/lib/start"\\n' > ../odd/bin/odd; chmod +x ../odd/bin/odd
   echo 'sed 1d "$1"' > ../odd/lib/start`
 
-const VISIBLE: readonly Row[] = [
-  {
-    title: 'a path of the workspace by the place it has inside',
+const VISIBLE: Rows = {
+  'a path of the workspace by the place it has inside': {
     make: 'echo seen > file',
     provoke: 'llm-do exec --ro .:/data -- cat "$PWD/file"',
     said: /is (\/data\/file) in the sandbox$/m,
     follow: (script, hint) => script.replace('"$PWD/file"', hint),
     shows: /^seen$/m,
   },
-  {
-    title: 'a file outside of every zone',
+  'a file outside of every zone': {
     make: 'echo seen > "../it\'s here"',
     provoke: 'llm-do exec -- cat "$(dirname "$PWD")/it\'s here"',
     said: /not visible in the sandbox; to show it: (.*)/,
-    follow: addFlags,
     shows: /^seen$/m,
   },
-  {
-    title: "a program of the caller's PATH, with what lies beside it",
+  "a program of the caller's PATH, with what lies beside it": {
     make: TOOL,
     provoke: 'PATH=$PATH:$(dirname "$PWD")/tools/bin; llm-do exec -- tool here',
     said: /is not visible inside; to show it: (.*)/,
-    follow: addFlags,
     shows: /of the tool: here/,
   },
-  {
-    title: 'a script whose interpreter is outside',
+  'a script whose interpreter is outside': {
     make: `${INTERPRETER}; printf '#!%s/odd/bin/odd\\nof the script\\n' "$(dirname "$PWD")" > script; chmod +x script`,
     provoke: 'llm-do exec --ro . -- ./script',
     said: /its first line names .*; to show it: (.*)/,
-    follow: addFlags,
     shows: /of the script/,
   },
-  {
-    title: 'a directory that is not shown of itself',
+  'a directory that is not shown of itself': {
     provoke: 'cd ../home; echo seen > file; llm-do exec -- cat file',
     said: /is the home directory and is not shown; \/workspace is empty\. To show files: (.*)/,
-    follow: addFlags,
     shows: /^seen$/m,
   },
-]
+}
 
 /* ---- what cannot be run ---- */
 
-const NOT_RUN: readonly Row[] = [
-  {
-    title: 'a file without the execute bit',
+const NOT_RUN: Rows = {
+  'a file without the execute bit': {
     make: 'printf "#!/bin/sh\\necho ran\\n" > script',
     provoke: 'llm-do exec -- ./script',
     said: /hint: give it the execute bit \((chmod \+x)\)/,
     follow: (script, hint) => doFirst(script, `${hint} ./script`),
     shows: /^ran$/m,
   },
-  {
-    title: 'a WASI module',
+  'a WASI module': {
     make: `printf '\\0asm\\1\\0\\0\\0\\1\\4\\1\\140\\0\\0\\3\\2\\1\\0\\5\\3\\1\\0\\1\\7\\23\\2\\6memory\\2\\0\\6_start\\0\\0\\12\\4\\1\\2\\0\\13' > tool.wasm`,
     provoke: 'llm-do exec --backend namespace -- ./tool.wasm',
     said: /hint: (--backend wasm)/,
     follow: insteadOf('--backend namespace'),
   },
-  {
-    title: 'an option that does not exist',
+  'an option that does not exist': {
     provoke: 'llm-do exec --memry 1g -- true',
     said: HINT,
     follow: (_, hint) => hint,
     shows: /--memory/,
   },
-  {
-    title: 'a value that looks like an option',
+  'a value that looks like an option': {
     provoke: 'llm-do exec --plan --why --memory -- true',
     said: /hint: (--why=--memory)/,
     follow: (script, hint) => script.replace('--why --memory', hint),
     shows: /resources\.memory/,
   },
-  {
-    title: 'a profile that cannot be parsed',
+  'a profile that cannot be parsed': {
     make: "printf 'sandbox: [' > p.yaml",
     provoke: 'llm-do exec --profile ./p.yaml -- true',
     said: /hint: (llm-do profiles show default)/,
     follow: (script, hint) => `${hint} > p.yaml\n${script}`,
   },
-]
+}
 
 /* ---- zones ---- */
 
-const ZONES: readonly Row[] = [
-  ...['--ro', '--rw', '--cow'].map(
-    (flag): Row => ({
-      title: `${flag} of a directory that does not exist`,
+const ZONES: Rows = {
+  ...rowsFor(['--ro', '--rw', '--cow'], (flag) => [
+    `${flag} of a directory that does not exist`,
+    {
       provoke: `llm-do exec ${flag} "$PWD/no such place" -- true`,
       said: /it does not exist; make it \((.*?)\), or/,
       follow: doFirst,
-    }),
-  ),
-  ...[/have it made: (--\w+ .*?), or/, /leave it out: (--\w+ .*)/].map(
-    (said): Row => ({
-      title: `a zone that does not exist, by what the message says: ${said.source.slice(0, 8)}`,
+    },
+  ]),
+  ...rowsFor([/have it made: (--\w+ .*?), or/, /leave it out: (--\w+ .*)/], (said) => [
+    `a zone that does not exist, by what the message says: ${said.source.slice(0, 8)}`,
+    {
       provoke: 'llm-do exec --ro "no such place" -- true',
       said,
       follow: insteadOf('--ro "no such place"'),
       shows: /^$/,
-    }),
-  ),
-  ...['--ro', '--rw'].map(
-    (flag): Row => ({
-      title: `${flag} of a socket`,
+    },
+  ]),
+  ...rowsFor(['--ro', '--rw'], (flag) => [
+    `${flag} of a socket`,
+    {
       needs: ['python'],
       make: `python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("s")'`,
       provoke: `llm-do exec ${flag} s -- true`,
       said: /it is a socket, .* if that is meant: (--socket \S*),/,
       follow: insteadOf(`${flag} s`),
-    }),
-  ),
-  {
-    title: 'a protected name of a copy-on-write zone that is a symbolic link',
+    },
+  ]),
+  'a protected name of a copy-on-write zone that is a symbolic link': {
     make: 'mkdir there; ln -s there .vscode',
     provoke: 'llm-do exec --cow . -- touch .vscode/settings.json',
     said: /is protected but is a symbolic link, .* give it up with (--protect-not .*)/,
-    follow: addFlags,
   },
-  {
-    title: 'something made at a protected name',
+  'something made at a protected name': {
     provoke: 'llm-do exec --rw . -- sh -c "mkdir .vscode; sleep 9"',
     said: /hint: to allow it: (.*)/,
     follow: (script, hint) => addFlags(script.replace('; sleep 9', ''), hint),
   },
-  {
-    title: 'what is taken back when a program outside made it',
+  'what is taken back when a program outside made it': {
     provoke: 'llm-do exec --rw . -- sh -c "touch .envrc; sleep 9"',
     said: /hint: if a program outside the sandbox made it meanwhile: (mv .*)/,
     follow: (_, hint) => `${hint} && ls .envrc`,
     shows: /^\.envrc$/m,
   },
-  {
-    title: 'a file with a set-id bit as a writable zone of root',
+  'a file with a set-id bit as a writable zone of root': {
     as: ROOT,
     make: 'cp /bin/true program; chmod u+s program',
     provoke: 'llm-do exec --rw program -- true',
     said: /hint: (--ro \S*);/,
     follow: insteadOf('--rw program'),
   },
-]
+}
 
 /* ---- copy-on-write ---- */
 
-const COPIES: readonly Row[] = [
-  {
-    title: 'changes that take more than they may',
+const COPIES: Rows = {
+  'changes that take more than they may': {
     provoke: 'llm-do exec --cow . --cow-size 1m -- sh -c "head -c 1500k /dev/zero > file; sleep 1"',
     said: /raise --cow-size or cow\.size, for example (.*)/,
     follow: insteadOf('--cow-size 1m'),
   },
-  {
-    title: 'a copy that takes more than the changes may',
+  'a copy that takes more than the changes may': {
     make: 'head -c 2m /dev/zero > file',
     provoke: 'llm-do exec --cow . --cow-upper copy --cow-size 1m -- true',
     said: /hint: (--cow-size none),/,
     follow: insteadOf('--cow-size 1m'),
   },
-  {
-    title: 'a renamed directory',
+  'a renamed directory': {
     as: PLAIN,
     make: 'mkdir old; touch old/file',
     provoke: `llm-do exec --json --cow . -- perl -e 'rename("old", "new") or die "$!\\n"'`,
     said: /in the place of --cow: ([^"]*)/,
     follow: insteadOf('--cow .'),
   },
-  {
-    title: 'a mount below the directory',
+  'a mount below the directory': {
     as: ROOT,
     make: 'mkdir -p z/sub',
     mounts: 'mount -t tmpfs none z/sub',
@@ -218,8 +200,7 @@ const COPIES: readonly Row[] = [
     said: /hint: (umount \S*);/,
     follow: doFirst,
   },
-  {
-    title: 'nothing that waits',
+  'nothing that waits': {
     // Those of root are not below its home, where a test is alone.
     as: PLAIN,
     provoke: 'llm-do changes',
@@ -227,31 +208,28 @@ const COPIES: readonly Row[] = [
     follow: (script, hint) => `${hint.replace('COMMAND', 'touch file')}; ${script}`,
     shows: /file/,
   },
-]
+}
 
 /* ---- limits ---- */
 
-const LIMITS: readonly Row[] = [
-  {
-    title: 'time of processors',
+const LIMITS: Rows = {
+  'time of processors': {
     provoke: `llm-do exec --cpu-time 1s -- perl -e '@t = times until $t[0] + $t[1] > 1.4'`,
     said: /raise --cpu-time or resources\.cpuTime, for example (.*)/,
     follow: insteadOf('--cpu-time 1s'),
   },
-  {
-    title: 'processes',
+  processes: {
     provoke: `llm-do exec --pids 8 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1 & done; wait'`,
     said: /raise --pids or resources\.pids, for example (.*)/,
     follow: insteadOf('--pids 8'),
   },
-  {
-    title: 'output',
+  output: {
     provoke: 'llm-do exec --json --output 1k -- head -c 1500 /dev/zero',
     said: /raise --output or resources\.output, for example ([^"]*)/,
     follow: insteadOf('--output 1k'),
     gone: /raise --output/,
   },
-]
+}
 
 /* ---- system calls, backends ---- */
 
@@ -262,44 +240,37 @@ const CHROOT =
 const CHROOT_MOUNTS = `for d in usr etc dev; do mount --bind /$d root/$d; done; mount -t proc none root/proc
   mount -t tmpfs none root/tmp; mount -t tmpfs none root/run; mount --bind "$CHECKOUT" root/app; PATH=/app/bin:$PATH; HOME=/work`
 
-const WALLS: readonly Row[] = [
-  {
-    title: 'a 32-bit system call',
+const WALLS: Rows = {
+  'a 32-bit system call': {
     needs: ['gcc', 'foreign-calls'],
     as: PLAIN,
     make: CALL_OF_32_BITS,
     provoke: 'llm-do exec -- ./p',
     said: /stops 32-bit programs and system calls; to let them run, .*: (--seccomp off)/,
-    follow: addFlags,
   },
-  {
-    title: 'a run without walls',
+  'a run without walls': {
     provoke: 'llm-do exec --backend process -- true',
     said: /hint: (LLM_DO_ALLOW_UNSANDBOXED=1 llm-do exec) --backend process \.\.\./,
     follow: (script, hint) => script.replace('llm-do exec', hint),
   },
-  {
-    title: 'copy-on-write where no layer can be',
+  'copy-on-write where no layer can be': {
     provoke: 'llm-do exec --backend wasm --cow . -- true',
     said: /hint: (--backend namespace), or/,
     follow: insteadOf('--backend wasm'),
   },
-  {
-    title: 'a sandbox with namespaces inside a sandbox',
+  'a sandbox with namespaces inside a sandbox': {
     provoke: 'llm-do exec --ro "$CHECKOUT" -- "$CHECKOUT/bin/llm-do" exec --backend namespace -- true',
     said: /hint: llm-do exec (--backend no-namespaces) \.\.\./,
     follow: (script, hint) => script.replace('--backend namespace', hint),
   },
-  {
-    title: 'a user namespace without the ids of the caller',
+  'a user namespace without the ids of the caller': {
     needs: ['userns'],
     as: OWNER,
     provoke: 'unshare --user llm-do exec -- true',
     said: /hint: in the place of the unshare around it: (unshare --user --map-user=1000 --map-group=1000 llm-do exec \.\.\.)/,
     follow: doInstead,
   },
-  {
-    title: 'an installation of a user who has no id in the user namespace',
+  'an installation of a user who has no id in the user namespace': {
     needs: ['userns'],
     as: ROOT,
     make: 'mkdir install; cp -r "$CHECKOUT"/{bin,dist,profiles,package.json,node_modules} install; chown -R 65532 install; chmod -R go-w install; chmod 755 ..',
@@ -307,8 +278,7 @@ const WALLS: readonly Row[] = [
     said: /belongs to a user who has no id in this user namespace[\s\S]*hint: .*, or a copy of your own: (cp -r \S+) COPY/,
     follow: (script, hint) => `${hint} copy; ${script.replace('install/bin', 'copy/bin')}`,
   },
-  {
-    title: 'a chroot',
+  'a chroot': {
     as: ROOT,
     make: CHROOT,
     mounts: CHROOT_MOUNTS,
@@ -316,66 +286,55 @@ const WALLS: readonly Row[] = [
     said: /this is a chroot[\s\S]*hint: from outside: sudo (unshare .*'); or/,
     follow: (script, hint) => doInstead(script, hint.replaceAll('DIR', 'root')),
   },
-]
+}
 
 /* ---- the network ---- */
 
 const DENIED = /denied: resolve/
 
-const NETWORK: readonly Row[] = [
-  {
-    title: 'a name without any network',
+const NETWORK: Rows = {
+  'a name without any network': {
     provoke: 'llm-do exec -- getent hosts a.test',
     said: /denied: resolve a\.test.*; to allow it: (.*)/,
-    follow: addFlags,
     gone: DENIED,
   },
-  {
-    title: 'a name that is denied',
+  'a name that is denied': {
     provoke: `llm-do exec --allow-host '*.test' --deny-host b.test -- getent hosts b.test`,
     said: /denied: resolve b\.test.*; to allow it: take back (--deny-host b\.test)/,
     follow: (script, hint) => without(hint)(script, hint),
     gone: DENIED,
   },
-  {
-    title: 'a secret zone and a network',
+  'a secret zone and a network': {
     make: `mkdir z; printf 'sandbox:\\n  extends: default\\n  network: { afterSecrets: deny }\\n  zones:\\n    - { name: z, hostPath: ./z, secret: true }\\n' > p.yaml`,
     provoke: 'llm-do exec --profile ./p.yaml --net host -- true',
     said: /hint: leave out --net, or say (--after-secrets allow)/,
-    follow: addFlags,
   },
-  {
-    title: 'a secret without an end of TLS',
+  'a secret without an end of TLS': {
     make: `printf 'sandbox:\\n  extends: default\\n  network:\\n    mode: restricted\\n    allow: [a.test]\\n    credentials:\\n      - { host: a.test, header: x-key, from: "env:KEY" }\\n' > p.yaml`,
     provoke: 'export KEY=k; llm-do exec --profile ./p.yaml -- true',
     said: /expected network\.terminate: true \((--terminate-tls)\)/,
-    follow: addFlags,
   },
-]
+}
 
 /* ---- workers, logs ---- */
 
 const READER = `printf -- '---\\nname: w\\ndescription: Reads.\\ntoolsets:\\n  shell:\\n    rules:\\n      - { pattern: ls, approval: preApproved }\\n      - { pattern: cat, approval: preApproved }\\n      - { pattern: wc, approval: ask }\\n---\\nRead.\\n' > w.worker`
 
-const WORKERS: readonly Row[] = [
-  {
-    title: 'a pipe in the text of -c',
+const WORKERS: Rows = {
+  'a pipe in the text of -c': {
     make: READER,
     provoke: "llm-do exec --worker w -c 'ls | cat'",
     said: /hint: (--allow-shell-syntax) /,
-    follow: addFlags,
     shows: /^w\.worker$/m,
   },
-  {
-    title: 'a question without a terminal',
+  'a question without a terminal': {
     make: READER,
     provoke: 'setsid -w llm-do exec --worker w -- wc -l w.worker',
     said: /or answer with (--approval approve_all), or/,
-    follow: addFlags,
   },
-]
+}
 
-export const ROWS: readonly Row[] = [
+export const ROWS = Object.entries<Row>({
   ...VISIBLE,
   ...NOT_RUN,
   ...ZONES,
@@ -384,4 +343,4 @@ export const ROWS: readonly Row[] = [
   ...WALLS,
   ...NETWORK,
   ...WORKERS,
-]
+}).map(([title, row]) => ({ title, ...row }))

@@ -8,64 +8,47 @@ import {
 } from '../../src/launch-cache/cache-key.ts'
 import { fnv1a64 } from '../../src/os/checksum.ts'
 
+const words = (line: string): readonly string[] => line.split(' ').filter(Boolean)
+
 function invocationOf(words: readonly string[]) {
   const division = divisionOf(words, true)
   return division && invocationBy(division)
 }
 
 describe('how the caller wrote the command', () => {
-  test.each([
-    [['true'], { options: [], variables: [], program: 'true' }],
-    [['--', 'true', '-x'], { options: [], variables: [], program: 'true' }],
-    [['--memory', '1g', '--', 'ls', '--', 'x'], { options: ['--memory', '1g'], variables: [], program: 'ls' }],
-    [
-      ['--env', 'A=b=c', '--env=B=', '--env', 'C', '--', 'ls'],
-      {
-        options: ['--env', 'A=', '--env=B=', '--env', 'C'],
-        variables: ['A=b=c', 'B='],
-        program: 'ls',
-      },
-    ],
-    [['--memory', '1g', '-c', 'ls'], { options: ['--memory', '1g'], variables: [], program: '/bin/sh' }],
-    [['-lc', 'ls', 'a'], { options: [], variables: [], program: '/bin/bash' }],
-    [['--memory', '1g', 'ls'], { options: ['--memory', '1g'], variables: [], program: 'ls' }],
-    [['--memory=1g', '--json', 'true'], { options: ['--memory=1g', '--json'], variables: [], program: 'true' }],
-    [['--memory', '--', 'ls'], { options: ['--memory', '--'], variables: [], program: 'ls' }],
-    [['--env', 'A=b', 'env'], { options: ['--env', 'A='], variables: ['A=b'], program: 'env' }],
-    [['ls', '-c', 'x'], { options: [], variables: [], program: 'ls' }],
-    [['ls', '--', 'x'], { options: [], variables: [], program: 'ls' }],
-  ])('%j is understood', (words, invocation) => {
-    expect(invocationOf(words)).toEqual(invocation)
+  test.each<[line: string, options: string, program: string, variables?: string]>([
+    ['true', '', 'true'],
+    ['-- true -x', '', 'true'],
+    ['--memory 1g -- ls -- x', '--memory 1g', 'ls'],
+    ['--env A=b=c --env=B= --env C -- ls', '--env A= --env=B= --env C', 'ls', 'A=b=c B='],
+    ['--memory 1g -c ls', '--memory 1g', '/bin/sh'],
+    ['-lc ls a', '', '/bin/bash'],
+    ['--memory 1g ls', '--memory 1g', 'ls'],
+    ['--memory=1g --json true', '--memory=1g --json', 'true'],
+    ['--memory -- ls', '--memory --', 'ls'],
+    ['--env A=b env', '--env A=', 'env', 'A=b'],
+    ['ls -c x', '', 'ls'],
+    ['ls -- x', '', 'ls'],
+  ])('%s is understood', (line, options, program, variables = '') => {
+    expect(invocationOf(words(line))).toEqual({ options: words(options), variables: words(variables), program })
   })
 
-  test.each([
-    [[]],
-    [['--memory', '1g']],
-    [['--memory']],
-    [['--unknown', 'ls']],
-    [['--memor', '1g', 'ls']],
-    [['-v', '/a:/b', 'ls']],
-    [['--help']],
-    [['--']],
-    [['--json']],
-    [['-c']],
-    [['-c', 'ls', '--json']],
-    [['-e', './x']],
-  ])('%j is left to the full parser', (words) => {
-    expect(invocationOf(words)).toBeUndefined()
+  const LEFT = ['', '--memory 1g', '--memory', '--unknown ls', '--memor 1g ls', '-v /a:/b ls', '--help', '--', '--json']
+  test.each([...LEFT, '-c', '-c ls --json', '-e ./x'])('"%s" is left to the full parser', (line) => {
+    expect(invocationOf(words(line))).toBeUndefined()
   })
 })
 
 describe('a word that looks like a variable', () => {
-  test.each<[words: readonly string[], read: readonly string[], is: boolean]>([
-    [['--env', 'A=b', '--', 'ls'], ['A=b'], true],
-    [['--env', 'A=b', '--env', 'A=c', '--env', 'D', '--', 'ls'], ['A=b', 'A=c', 'D'], true],
-    [['--workdir', '--env', '--memory=1g', '--', 'ls'], [], false],
-    [['--workdir', '--env=A=b', '--', 'ls'], [], false],
-    [['--env', '=b', '--', 'ls'], ['=b'], false],
-  ])('of %j is one where the full parser has read %j: %j', (words, read, is) => {
-    const invocation = invocationOf(words)
-    expect(invocation !== undefined && areVariables(invocation, read)).toBe(is)
+  test.each<[line: string, read: string, is: boolean]>([
+    ['--env A=b -- ls', 'A=b', true],
+    ['--env A=b --env A=c --env D -- ls', 'A=b A=c D', true],
+    ['--workdir --env --memory=1g -- ls', '', false],
+    ['--workdir --env=A=b -- ls', '', false],
+    ['--env =b -- ls', '=b', false],
+  ])('of %s is one where the full parser has read "%s": %j', (line, read, is) => {
+    const invocation = invocationOf(words(line))
+    expect(invocation !== undefined && areVariables(invocation, words(read))).toBe(is)
   })
 })
 
@@ -99,34 +82,16 @@ describe('the key', () => {
   })
 
   test.each([
-    [
-      ['--env', 'A=', '--env=B=', '--json'],
-      ['2', '--env *=', '--json'],
-    ],
-    [
-      ['--json', '--env=B='],
-      ['2', '--json', '--env *='],
-    ],
-    [
-      ['--env', 'A=', '--json', '--env', 'B=', '--env', 'C='],
-      ['3', '--env *=', '--json', '--env *='],
-    ],
-    [
-      ['--env', 'A', '--env', 'B='],
-      ['3', '--env', 'A', '--env *='],
-    ],
-    [
-      ['--workdir', '--env', 'A='],
-      ['2', '--workdir', '--env *='],
-    ],
-    [
-      ['--env', '--env'],
-      ['2', '--env', '--env'],
-    ],
-  ])('for any variables has of %j only the places', (options, expected) => {
-    const invocation = { options, variables: [], program: 'ls', isForAnyVariables: true }
-    const words = keyWords({ ...inputs, invocation })
-    expect(words.slice(words.indexOf('ls') + 1, -4)).toEqual(expected)
+    ['--env A= --env=B= --json', ['2', '--env *=', '--json']],
+    ['--json --env=B=', ['2', '--json', '--env *=']],
+    ['--env A= --json --env B= --env C=', ['3', '--env *=', '--json', '--env *=']],
+    ['--env A --env B=', ['3', '--env', 'A', '--env *=']],
+    ['--workdir --env A=', ['2', '--workdir', '--env *=']],
+    ['--env --env', ['2', '--env', '--env']],
+  ])('for any variables has of %s only the places', (options, expected) => {
+    const invocation = { options: words(options), variables: [], program: 'ls', isForAnyVariables: true }
+    const key = keyWords({ ...inputs, invocation })
+    expect(key.slice(key.indexOf('ls') + 1, -4)).toEqual(expected)
   })
 
   test('tells a caller at a terminal from others', () => {

@@ -63,13 +63,9 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp', () => {
       stdout: { text: 'begun\n' },
       message: expect.stringContaining('500 ms'),
     })
+    // The other refused arguments: tools.test.ts.
     for (const [name, wish] of [
       ['run_command', { command: 'id', network: 'host' }],
-      ['run_command', { command: 'id', env: { PATH: '/tmp' } }],
-      ['run_command', { command: 'id', cwd: '../..' }],
-      ['run_command', { command: 'id', cwd: '/etc' }],
-      ['run_command', { command: ['id'] }],
-      ['read_output', { id: 'x', length: 1e9 }],
       ['apply', {}],
       ['no_such_tool', {}],
     ] as const)

@@ -41,8 +41,13 @@ describe('arguments', () => {
     [{ command: 'id', cwd: '/etc' }, 'cwd: expected a relative path without ".."'],
     [{ command: 'id', cwd: 'a/../..' }, 'cwd: expected a relative path without ".."'],
     [{ command: 'id', timeout_ms: 0 }, 'timeout_ms: expected'],
+    [{ command: 'id', env: { PATH: '/tmp' } }, 'env: expected one of'],
     [[], 'expected a mapping'],
   ])('%j are refused', (given, problem) => {
     expect(readArguments('run_command', given)).toEqual({ problem: expect.stringContaining(problem) })
+  })
+
+  test('ask for no more than a bounded piece of an output', () => {
+    expect(readArguments('read_output', { id: 'x', length: 1e9 })).toHaveProperty('problem')
   })
 })

@@ -12,7 +12,7 @@ export interface ProxyAttack {
   readonly control: string
 }
 
-/** What a server of the world says to who is allowed. */
+/** A server of the world says this to an allowed client. */
 export const SERVED = 'from=::ffff:203.0.114.1'
 
 const SAY = 'GET /say HTTP/1.0\r\n\r\n'
@@ -137,3 +137,9 @@ export const PROXY_ATTACKS: readonly ProxyAttack[] = [
     }),
   ),
 ]
+
+/** An answer that comes late, is another one, or is a server's. */
+export const isPassed = ({ meets }: ProxyAttack, answer: string): boolean =>
+  !answer.startsWith(meets) ||
+  /from=|TIMEOUT|timed out/.test(answer) ||
+  (meets === '' && answer !== '' && answer !== 'RESET')

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { describeWith } from '../support/needs.ts'
 import { ATTACKED } from './attacks.ts'
-import { PROXY_ATTACKS, SERVED } from './proxy-attacks.ts'
+import { isPassed, PROXY_ATTACKS, SERVED } from './proxy-attacks.ts'
 import { ATTACKED_ZONE, allow, PYTHON, python, resultOf, shell } from './ways.ts'
 import { openWorld, type World } from './world.ts'
 
@@ -177,12 +177,8 @@ print(post(bytes(3 << 20)), post(iter([bytes(70000)] * 30), encode_chunked=True)
     const words = allow(...ATTACKED)
     const met = await send(PROXY_ATTACKS, words)
     const wrong = PROXY_ATTACKS.map((attack, at) => ({ ...attack, met: met[at] ?? 'nothing' })).filter(
-      ({ port, meets, met: got }) =>
-        !got.startsWith(meets) ||
-        /from=|TIMEOUT|timed out/.test(got) ||
-        (meets === '' && got !== '' && got !== 'RESET') ||
-        // The refusal is the proxy's: a server would refuse some of them, too.
-        (port === 3128 && !got.includes('\r\n\r\nllm-do: ')),
+      // The refusal is the proxy's: a server would refuse some of them, too.
+      (attack) => isPassed(attack, attack.met) || (attack.port === 3128 && !attack.met.includes('\r\n\r\nllm-do: ')),
     )
     expect(wrong).toEqual([])
     const controls = [...new Set(PROXY_ATTACKS.map(({ port, control }) => JSON.stringify({ port, sends: control })))]

@@ -34,17 +34,14 @@ function lookAt({ files = {}, variables = {}, answers = {}, programs = {}, forei
 }
 
 interface Case extends Host {
-  readonly what: string
-  readonly name: ToolName
   readonly hosts: readonly string[]
   readonly from?: readonly string[]
   readonly project?: readonly string[]
 }
 
-const CASES: readonly Case[] = [
-  {
-    what: 'the registry and the scopes of the user',
-    name: '@npm',
+/** Tool and promise -> a host, and what is found on it. */
+const CASES: Readonly<Record<string, Case>> = {
+  '@npm: the registry and the scopes of the user': {
     files: {
       '/home/u/.npmrc':
         '; mine\nregistry = "https://me:hunter2@npm.corp:8443/api/"\n@a:registry=http://a.corp/\n//npm.corp/:_authToken=hunter2\n',
@@ -52,33 +49,25 @@ const CASES: readonly Case[] = [
     hosts: ['a.corp:80', 'npm.corp:8443'],
     from: ['/home/u/.npmrc'],
   },
-  {
-    what: 'a variable before the file, and a variable in the file',
-    name: '@npm',
+  '@npm: a variable before the file, and a variable in the file': {
     // biome-ignore lint/suspicious/noTemplateCurlyInString: as npm has it
     files: { '/home/u/.npmrc': 'registry=https://npm.corp/\n@a:registry=https://${REG}/' },
     variables: { npm_config_registry: 'http://env.corp:81/', REG: 'reg.corp' },
     hosts: ['env.corp:81', 'reg.corp:443'],
     from: ['variable npm_config_registry', '/home/u/.npmrc'],
   },
-  {
-    what: 'what is next to the program',
-    name: '@npm',
+  '@npm: what is next to the program': {
     files: { '/opt/node/etc/npmrc': 'registry=https://all.corp/' },
     programs: { npm: '/opt/node/lib/node_modules/npm/bin/npm-cli.js' },
     hosts: ['all.corp:443'],
   },
-  {
-    what: 'what npm has by itself, where only a scope is set up',
-    name: '@npm',
+  '@npm: what npm has by itself, where only a scope is set up': {
     files: { '/home/u/.npmrc': '@a:registry=https://a.corp/' },
     answers: { npm: 'https://npm.example/\n' },
     hosts: ['a.corp:443', 'npm.example:443'],
     from: ['npm config get registry', '/home/u/.npmrc'],
   },
-  {
-    what: 'nothing that the project says',
-    name: '@npm',
+  '@npm: nothing that the project says': {
     files: {
       '/home/u/.npmrc': 'registry=https://npm.corp/',
       '/code/project/.npmrc': 'registry=https://evil.example/\n@b:registry=https://b.example/',
@@ -86,35 +75,27 @@ const CASES: readonly Case[] = [
     hosts: ['npm.corp:443'],
     project: ['evil.example:443', 'b.example:443'],
   },
-  {
-    what: 'index and further indexes, over several lines',
-    name: '@pip',
+  '@pip: index and further indexes, over several lines': {
     files: {
       '/home/u/.config/pip/pip.conf': '[global]\nindex-url: https://u:hunter2@pip.corp/simple\n',
       '/etc/pip.conf': '[install]\nextra_index_url =\n    http://one.corp/simple\n    http://two.corp:8080/simple\n',
     },
     hosts: ['one.corp:80', 'pip.corp:443', 'two.corp:8080'],
   },
-  {
-    what: 'the variables before the files',
-    name: '@pip',
+  '@pip: the variables before the files': {
     files: { '/home/u/.pip/pip.conf': '[global]\nindex-url = https://pip.corp/simple\n' },
     variables: { PIP_INDEX_URL: 'https://u:hunter2@env.corp/', PIP_EXTRA_INDEX_URL: 'http://a.corp http://b.corp' },
     hosts: ['a.corp:80', 'b.corp:80', 'env.corp:443'],
     from: ['variable PIP_INDEX_URL', 'variable PIP_EXTRA_INDEX_URL'],
   },
-  {
-    what: 'what pip has by itself, and nothing of a virtual environment',
-    name: '@pip',
+  '@pip: what pip has by itself, and nothing of a virtual environment': {
     files: { '/code/project/.venv/pip.conf': '[global]\nindex-url = https://evil.example/' },
     variables: { VIRTUAL_ENV: '/code/project/.venv' },
     answers: { python3: 'https://pip.example/simple https://files.example\n' },
     hosts: ['files.example:443', 'pip.example:443'],
     project: ['evil.example:443'],
   },
-  {
-    what: 'tables, dotted keys and inline tables',
-    name: '@cargo',
+  '@cargo: tables, dotted keys and inline tables': {
     files: {
       '/home/u/.cargo/config.toml':
         '[source.crates-io]\nreplace-with = "corp"\n[source.corp]\nregistry = "sparse+https://cargo.corp/index/" # ours\n' +
@@ -124,23 +105,17 @@ const CASES: readonly Case[] = [
     hosts: ['a.corp:444', 'b.corp:22', 'cargo.corp:443'],
     project: ['evil.example:443'],
   },
-  {
-    what: 'the proxies of a list',
-    name: '@go',
+  '@go: the proxies of a list': {
     files: { '/home/u/.config/go/env': 'GOFLAGS=-x\nGOPROXY=https://one.corp,https://two.corp:8443|direct\n' },
     answers: { go: 'https://go.example,direct' },
     hosts: ['one.corp:443', 'two.corp:8443'],
   },
-  { what: 'no host where modules come from everywhere', name: '@go', variables: { GOPROXY: 'direct' }, hosts: [] },
-  {
-    what: 'what go has by itself',
-    name: '@go',
+  '@go: no host where modules come from everywhere': { variables: { GOPROXY: 'direct' }, hosts: [] },
+  '@go: what go has by itself': {
     answers: { go: 'https://go.example,direct\n' },
     hosts: ['go.example:443'],
   },
-  {
-    what: 'both forms of a list, without what is switched off',
-    name: '@apt',
+  '@apt: both forms of a list, without what is switched off': {
     files: {
       '/etc/apt/sources.list':
         '# deb http://no.example x\ndeb [arch=amd64 signed-by=/k] http://deb.corp/debian x main\ndeb cdrom:[x]/ x\n',
@@ -152,9 +127,7 @@ const CASES: readonly Case[] = [
     },
     hosts: ['deb.corp:80', 'm.corp:80', 'one.corp:443', 'two.corp:444'],
   },
-  {
-    what: 'remotes of all kinds, rewritten',
-    name: '@git',
+  '@git: remotes of all kinds, rewritten': {
     files: {
       '/code/project/.git/config':
         '[core]\n\tbare = false\n[remote "origin"]\n\turl = git@code.corp:org/x.git\n[remote "b"]\n\turl = gh:org/x # short\n\tpushurl = ssh://git@push.corp:2222/x\n[remote "c"]\n\turl = ../local\n[remote "d"]\n\turl = https://u:hunter2@web.corp/x\n',
@@ -164,9 +137,7 @@ const CASES: readonly Case[] = [
     hosts: ['code.corp:22', 'push.corp:2222', 'short.corp:8443', 'web.corp:443'],
     from: ['/code/project/.git/config'],
   },
-  {
-    what: 'a worktree',
-    name: '@git',
+  '@git: a worktree': {
     files: {
       '/code/project/.git': 'gitdir: /code/main/.git/worktrees/project\n',
       '/code/main/.git/worktrees/project/commondir': '../..\n',
@@ -174,9 +145,7 @@ const CASES: readonly Case[] = [
     },
     hosts: ['old.corp:9418'],
   },
-  {
-    what: 'no repository of somebody else, nor what a checked-out file would rewrite',
-    name: '@git',
+  '@git: no repository of somebody else, nor what a checked-out file would rewrite': {
     files: {
       '/code/project/.git/config': '[include]\npath = ../evil\n[remote "origin"]\nurl = https://evil.example/x\n',
       '/code/project/evil': '[url "https://evil.example/"]\ninsteadOf = https://',
@@ -184,9 +153,7 @@ const CASES: readonly Case[] = [
     foreign: ['/code/project/.git'],
     hosts: [],
   },
-  {
-    what: 'no file that the repository includes',
-    name: '@git',
+  '@git: no file that the repository includes': {
     files: {
       '/code/project/.git/config': '[include]\npath = ../shared\n[remote "origin"]\nurl = https://code.corp/x\n',
       '/code/project/shared':
@@ -194,10 +161,10 @@ const CASES: readonly Case[] = [
     },
     hosts: ['code.corp:443'],
   },
-]
+}
 
-test.each(CASES)('$name: $what', async ({ name, hosts, from, project = [], ...host }) => {
-  const found = await hostsOf(name, lookAt(host))
+test.each(Object.entries(CASES))('%s', async (title, { hosts, from, project = [], ...host }) => {
+  const found = await hostsOf(title.split(':')[0] as ToolName, lookAt(host))
   expect(found.hosts).toEqual(hosts)
   if (from !== undefined) expect(found.from).toEqual(from)
   expect(found.passedOver.map((passed) => passed.host)).toEqual(project)

@@ -9,7 +9,8 @@ import { NO_INPUT } from '../../src/backends/input.ts'
 import { WarmSandbox } from '../../src/pool/warm-sandbox.ts'
 import { runCli } from '../support/cli.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { descendantsOf, startPool, type TestPool, until } from './pool.ts'
+import { descendantsOf } from '../support/processes.ts'
+import { startPool, type TestPool, until } from './pool.ts'
 
 const sh = (script: string): readonly string[] => ['sh', '-c', script]
 
@@ -76,7 +77,7 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     await pool.run(sh('exit 3'))
     const [name = ''] = await pool.whenReady()
     const launch = await launcherOf(pool, name.slice(1))
-    const [init = 0, waiting = 0] = (await descendantsOf(launch)).slice(-2)
+    const [init = 0, waiting = 0] = descendantsOf(launch).slice(-2)
     process.kill(waiting, 'SIGSTOP') // So that the command is taken, and the word to start is given.
     const run = pool.run(sh('exit 3'))
     await until(async () => ((await pool.names()).includes(name) ? undefined : true), 'the claim')
@@ -90,7 +91,7 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     const command = sh('echo started; exit 3')
     await pool.run(command)
     const [name = ''] = await pool.whenReady()
-    const [waiting = 0] = (await descendantsOf(await launcherOf(pool, name.slice(1)))).slice(-1)
+    const [waiting = 0] = descendantsOf(await launcherOf(pool, name.slice(1))).slice(-1)
     process.kill(waiting, 'SIGSTOP')
     const abort = new AbortController()
     const run = pool.run(command, { abort: abort.signal })
@@ -98,14 +99,6 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     await sleep(100)
     abort.abort()
     expect(await run).toMatchObject({ isWarm: true, signal: 'SIGTERM', stdout: Buffer.from('') })
-  })
-
-  test('that is used up costs a cold start', async () => {
-    const pool = await startPool({ size: 1 })
-    await pool.run(sh('sleep 0.2; echo done'))
-    await pool.whenReady()
-    const runs = await Promise.all(Array.from({ length: 6 }, () => pool.run(sh('sleep 0.2; echo done'))))
-    expect(runs.map(({ status, stdout }) => [status, stdout.toString()])).toEqual(runs.map(() => [0, 'done\n']))
   })
 
   test('ends by itself when it is idle', async () => {
@@ -162,7 +155,7 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
   testWith('root', 'gives each an id on the host that no other process has as long as it is there', async () => {
     const pool = await startPool({ size: 2, options: ['--engine', 'unshare'] })
     const launches = await Promise.all((await pool.whenReady()).map((name) => launcherOf(pool, name.slice(1))))
-    const ids = await Promise.all(launches.map(async (launch) => idsOf(await descendantsOf(launch))))
+    const ids = await Promise.all(launches.map(async (launch) => idsOf(descendantsOf(launch))))
     // The stager, whose pid would do for bubblewrap, is gone by now; launch is not.
     expect(ids).toEqual(launches.map((launch) => [0x70000000 + launch]))
   })

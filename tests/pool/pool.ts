@@ -8,6 +8,7 @@ import { onTestFinished } from 'vitest'
 import { type CliOptions, type CliResult, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { partWords } from '../support/host-part.ts'
+import { descendantsOf } from '../support/processes.ts'
 import { becoming, checkoutFor, currentUser, PLAIN_ID, type User } from '../support/users.ts'
 
 export interface Keeper {
@@ -49,7 +50,7 @@ const WARM_ATTEMPTS = 5
 /** Ends a hang, measures nothing: 32 sandboxes take half a minute where others use the processors. */
 const PATIENCE_MS = 60_000
 
-/** Who has ended and only waits to be noticed by its parent is not alive. */
+/** A zombie is not alive. */
 export const isAlive = (pid: number): boolean => {
   try {
     return !/^\d+ \(.*\) [ZX] /s.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
@@ -151,7 +152,7 @@ export const WHICH_SANDBOX = 'echo "$(readlink /proc/self/ns/mnt) $(cut -d" " -f
 
 /** A keeper's sandboxes, as `WHICH_SANDBOX` prints them. */
 export async function sandboxesOf(keeper: number): Promise<readonly string[]> {
-  const all = await Promise.all((await descendantsOf(keeper)).map(processIn))
+  const all = await Promise.all(descendantsOf(keeper).map(processIn))
   return all.filter((one) => one !== undefined)
 }
 
@@ -164,11 +165,4 @@ async function processIn(pid: number): Promise<string | undefined> {
   } catch {
     return undefined // It has ended.
   }
-}
-
-/** Everything that a process has started and that is still there. */
-export async function descendantsOf(pid: number): Promise<readonly number[]> {
-  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
-  const direct = text.split(' ').filter(Boolean).map(Number)
-  return [...direct, ...(await Promise.all(direct.map(descendantsOf))).flat()]
 }

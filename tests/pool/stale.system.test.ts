@@ -1,7 +1,6 @@
 /** What was built before the world changed: a sandbox that would not be built like that now serves no client. */
 import { execFileSync } from 'node:child_process'
 import {
-  cpSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -23,6 +22,7 @@ import { readGuards } from '../../src/launch-cache/guards.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
+import { packageCopy } from '../support/package.ts'
 import { type Keeper, sandboxesOf, startPool, stopKeeper, type TestPool, until, WHICH_SANDBOX } from './pool.ts'
 
 interface TestSite {
@@ -231,18 +231,6 @@ describeWith(['bwrap', 'userns'], 'a directory that was put in the place of a zo
   })
 })
 
-/** A package that can be changed, of the same build. */
-async function copyPackage(): Promise<string> {
-  const root = join(await temporaryDirectory({ mode: 0o755 }), 'package')
-  const checkout = join(import.meta.dirname, '../..')
-  mkdirSync(root)
-  for (const name of ['bin', 'dist', 'profiles', 'package.json'])
-    cpSync(join(checkout, name), join(root, name), { recursive: true })
-  symlinkSync(join(checkout, 'node_modules'), join(root, 'node_modules'))
-  await settle()
-  return root
-}
-
 /** A file that was changed a moment ago is not trusted to stay as it was read: no plan is kept that was made from it. */
 const settle = () => sleep(100)
 
@@ -254,7 +242,9 @@ function replace(file: string): void {
 
 /** A pool of a copied package. */
 async function poolOfCopy() {
-  const root = await copyPackage()
+  const { root, remove } = await packageCopy()
+  onTestFinished(remove)
+  await settle()
   const env = {
     PATH: process.env.PATH,
     HOME: await temporaryDirectory(),

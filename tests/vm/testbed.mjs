@@ -8,22 +8,11 @@
  * guest resets. A boot whose console stays empty is tried again: under emulation one in several hangs before its first line.
  * So is one whose processors the guest's own watchdog reports as stuck: the emulator can lock up on a busy machine, too.
  *
- * Usage: run [--boot plain|systemd] [--keep]. The last line is `N passed, N failed`; LLM_DO_TEST_VM_SUMMARY names a JSON file
- * for the same with all checks.
+ * Usage: run [--boot plain|systemd] [--keep]. The last line is `N passed, N failed`.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -250,16 +239,8 @@ async function main() {
       )
     printTable(checks)
     const failed = checks.filter((check) => !check.ok).length
-    const summary = {
-      passed: checks.length - failed,
-      failed,
-      seconds: Math.round((performance.now() - started) / 1000),
-      checks,
-    }
-    if (process.env.LLM_DO_TEST_VM_SUMMARY)
-      writeFileSync(process.env.LLM_DO_TEST_VM_SUMMARY, `${JSON.stringify(summary)}\n`)
-    print(`${summary.seconds} s`)
-    console.log(`${summary.passed} passed, ${summary.failed} failed`)
+    print(`${Math.round((performance.now() - started) / 1000)} s`)
+    console.log(`${checks.length - failed} passed, ${failed} failed`)
     return failed === 0 && !interruption.signal.aborted ? 0 : 1
   } finally {
     if (!values.keep) rmSync(work, { recursive: true, force: true })

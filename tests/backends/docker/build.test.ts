@@ -236,17 +236,13 @@ describe('who the command is', () => {
   const rw = (uid: number, gid = uid) => plannedZone({ source: '/a', target: '/a', mode: 'rw', uid, gid })
   const as = (uid: number) => ({ ...DOCKER_INPUTS, caller: { uid, gid: uid } })
 
-  test('is the caller', () => {
-    expect(identityOf(dockerPlan({ zones: [rw(7)] }), as(5000))).toEqual({ uid: 5000, gid: 5000 })
-  })
-  test('is the owner of the rw zones when the caller is root', () => {
-    expect(identityOf(dockerPlan({ zones: [rw(7, 8), rw(7, 8)] }), as(0))).toEqual({ uid: 7, gid: 8 })
-  })
-  test('is never in root’s group, though the owner’s directory is', () => {
-    expect(identityOf(dockerPlan({ zones: [rw(7, 0)] }), as(0))).toEqual({ uid: 7, gid: 65_534 })
-  })
-  test('is nobody when root has no rw zone', () => {
-    expect(identityOf(dockerPlan(), as(0))).toEqual({ uid: 65_534, gid: 65_534 })
+  test.each<readonly [string, zones: readonly ReturnType<typeof rw>[], caller: number, uid: number, gid: number]>([
+    ['the caller', [rw(7)], 5000, 5000, 5000],
+    ['the owner of the rw zones when the caller is root', [rw(7, 8), rw(7, 8)], 0, 7, 8],
+    ['never in root’s group, though the owner’s directory is', [rw(7, 0)], 0, 7, 65_534],
+    ['nobody when root has no rw zone', [], 0, 65_534, 65_534],
+  ])('is %s', (_who, zones, caller, uid, gid) => {
+    expect(identityOf(dockerPlan({ zones }), as(caller))).toEqual({ uid, gid })
   })
   test.each<readonly [string, readonly ReturnType<typeof rw>[]]>([
     ['belongs to root', [rw(0)]],

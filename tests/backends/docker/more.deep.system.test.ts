@@ -1,5 +1,5 @@
-/** The rest of what containers can get wrong, and podman with the walls of docker. */
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+/** The rest of what containers can get wrong, and podman; the sentences that both keep: tests/conformance. */
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { dockerInputs } from '../../../src/backends/docker/inputs.ts'
@@ -61,12 +61,6 @@ describeWith('docker', 'a docker container', () => {
     expect(await run(here(), 'exit 5', { run: { docker: unseen } })).toMatchObject({ reason: 'exit', exitCode: 5 })
   })
 
-  test('leaves nothing when the caller has cancelled already', async () => {
-    const outcome = await run(here(), 'sleep 60', { signal: AbortSignal.abort('SIGINT') })
-    expect(outcome).toMatchObject({ reason: 'cancelled', cancelledBy: 'SIGINT' })
-    expect(await containers(here())).toBe('')
-  })
-
   test('shows a scratch directory inside a read-only zone', async () => {
     const source = await ownedDirectory()
     await mkdir(join(source, 'scratch'))
@@ -116,36 +110,10 @@ describeWith(['docker', 'podman'], 'a podman container', () => {
     expect(here().fact).toMatchObject({ program: 'podman', server: { ok: true }, rootless: false })
   })
 
-  test('tells a missing program and an end by a signal from exit codes, and what was used', async () => {
-    expect(await runIn(here(), { command: ['nosuch'] })).toMatchObject({
-      reason: 'setup',
-      failure: { errno: 'ENOENT' },
-    })
-    const killed = await run(here(), 'kill -9 $$')
-    expect(killed).toMatchObject({ reason: 'signal', exitCode: null, signal: 'SIGKILL' })
-    expect(await run(here(), 'exit 137')).toMatchObject({ reason: 'exit', exitCode: 137 })
-    expect(await containers(here())).toBe('')
-    expect(killed.usage.peakMemory).toBeGreaterThan(0)
-  })
-
   test('starts in an empty directory where no zone shows the workspace', async () => {
     const outcome = await run(here(), 'pwd; ls -A; touch made', { plan: { workdir: '/workspace' } })
     expect(text(outcome.stdout)).toBe('/workspace\n')
     expect(text(outcome.stderr)).toContain('Read-only file system')
-  })
-
-  test('holds the same walls', async () => {
-    const source = await ownedDirectory()
-    await writeFile(join(source, '.mcp.json'), 'kept', { mode: 0o666 })
-    const zones = [observedZone({ source, target: '/out', mode: 'rw', protect: ['.mcp.json'] })]
-    const write = 'for file in /out/f /out/.mcp.json /x /tmp/f /home/sandbox/f; do (echo x >$file); done'
-    const script = `id -u; grep -E "^(CapEff|NoNewPrivs|Seccomp:)" /proc/self/status; ${write}; ls /sys/class/net`
-    const commandEnv = { WORDS: '"quoted" \\ \'text\'' }
-    const outcome = await run(here(), script, { plan: { zones }, run: { commandEnv } })
-    expect(text(outcome.stdout)).toBe('1000\nCapEff:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\nlo\n')
-    expect((await readdir(source)).sort()).toEqual(['.mcp.json', 'f'])
-    expect(await readFile(join(source, '.mcp.json'), 'utf8')).toBe('kept')
-    expect(await readFile(join(source, 'f'), 'utf8')).toBe('x\n')
   })
 
   test('keeps protected paths and each directory on the way in place', async () => {

@@ -1,11 +1,12 @@
 /** Real processes on the bare host: no wall holds them, so limits and ends are what is tried. */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Outcome } from '../../../src/backends/outcome.ts'
 import { superviseProcess } from '../../../src/backends/process/run.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
+import { isAlive } from '../../pool/pool.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { planFor, runInputs } from '../plans.ts'
 
@@ -19,14 +20,6 @@ function run(command: readonly string[], changes: Partial<Plan> = {}, signal?: A
   const commandEnv = { PATH: '/usr/bin:/bin', WORD: 'a\nb' }
   const inputs = runInputs({ runId: runIds.next().value as string, allowUnsandboxed: true, command, commandEnv })
   return superviseProcess({ plan, run: inputs, stdio: { mode: 'capture', stdin: 'ignore', outputCap: 1000 }, signal })
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
-  } catch {
-    return false
-  }
 }
 
 /** What was killed is gone in its own time; the test's time limit ends this. */
