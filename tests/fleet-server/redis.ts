@@ -52,23 +52,15 @@ export async function openQueue() {
   })
   await events.waitUntilReady()
   const startAgent = async (...words: readonly string[]) => {
-    const home = await temporaryDirectory()
-    const url = `redis://127.0.0.1:${connection.port}?queue=${NAME}`
-    const [file = '', ...argv] = cliWords(['agent', '--queue', url, ...words], {
-      program: 'llm-do',
-      through: TIED,
-    })
-    const env = { PATH: process.env.PATH, HOME: home, XDG_STATE_HOME: home }
-    const child = execa(file, argv, { cwd: home, env, extendEnv: false, reject: false, stdio: 'ignore' })
-    ending(child)
+    const { child } = await agentOf(redis.port, words)
+    child.stderr.resume()
     return { child }
   }
   return { queue, events, flows, startAgent }
 }
 
-/** An agent whose Redis has been killed. */
-export async function agentOfKilledRedis(...words: readonly string[]) {
-  const { port, child: redis } = await startRedis()
+/** An agent of the queue, with its own state. */
+async function agentOf(port: number, words: readonly string[]) {
   const home = await temporaryDirectory()
   const url = `redis://127.0.0.1:${port}?queue=${NAME}`
   const [file = '', ...argv] = cliWords(['agent', '--queue', url, ...words], { program: 'llm-do', through: TIED })
@@ -76,6 +68,13 @@ export async function agentOfKilledRedis(...words: readonly string[]) {
   const options = { cwd: home, env, extendEnv: false, reject: false, stdin: 'ignore', stdout: 'ignore' } as const
   const child = execa(file, argv, { ...options, buffer: false })
   ending(child)
+  return { child }
+}
+
+/** An agent whose Redis has been killed. */
+export async function agentOfKilledRedis(...words: readonly string[]) {
+  const { port, child: redis } = await startRedis()
+  const { child } = await agentOf(port, words)
   const lines = createInterface({ input: child.stderr })
   const said = (text: string): Promise<void> =>
     new Promise((resolve) => lines.on('line', (line) => line.includes(text) && resolve()))

@@ -196,20 +196,6 @@ function checksOf(boot, ended) {
   return [...checks, { boot, title: 'the suite runs to its end', ok: false, detail }]
 }
 
-function printTable(checks) {
-  const rows = checks.filter((check) => check.row).map((check) => [check.boot, ...check.row])
-  if (rows.length === 0) return
-  const table = [['boot', 'caller', 'limit', 'rung', 'held', 'reason', 'peak', 'cost'], ...rows]
-  const widths = table[0].map((_, column) => Math.max(...table.map((row) => String(row[column] ?? '').length)))
-  for (const row of table)
-    console.log(
-      row
-        .map((cell, column) => String(cell ?? '').padEnd(widths[column]))
-        .join('  ')
-        .trimEnd(),
-    )
-}
-
 async function main() {
   const { values } = parseArgs({ options: { boot: { type: 'string', multiple: true }, keep: { type: 'boolean' } } })
   const missing = missingPrograms()
@@ -237,7 +223,6 @@ async function main() {
       console.log(
         `${check.ok ? 'ok  ' : 'FAIL'} ${check.boot}: ${check.title}${check.ok ? '' : `\n     ${check.detail ?? ''}`}`,
       )
-    printTable(checks)
     const failed = checks.filter((check) => !check.ok).length
     print(`${Math.round((performance.now() - started) / 1000)} s`)
     console.log(`${checks.length - failed} passed, ${failed} failed`)
