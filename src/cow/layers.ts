@@ -356,7 +356,7 @@ export async function applyLayer(
   if (choice.conflicts.length > 0) return refused(choice, paths(choice.conflicts))
   if (choice.chosen.length === 0) return { ...refused(choice, []), applied: 0 }
   const words = [...(modes ? ['--modes'] : []), ...(force ? ['--force'] : [])]
-  // bin/layers refuses to make any other repository: another run may prepare one after this look.
+  // native/tools/layers.c makes no other repository: another run may prepare one after this look.
   const judged = [...choice.chosen, ...raw.filter(isRepository)]
   const { stdout, status } = await ask({ ...layer, verb: 'apply', words, input: choiceBytes(judged, force) })
   if (status === CONFLICT) return refused(choice, conflictsIn(stdout))

@@ -41,8 +41,10 @@ function appArmorProfile(program: string, { appArmorProfile: own }: Surroundings
   if (own !== undefined && posix.dirname(program) === posix.join(posix.dirname(own), 'bin'))
     return `sudo cp ${shellWord(own)} /etc/apparmor.d/llm-do && sudo apparmor_parser -r /etc/apparmor.d/llm-do`
   const name = program.split('/').filter(Boolean).join('.')
+  // Our command has two names.
+  const place = posix.basename(program) === 'llm-do' ? `"${posix.dirname(program)}/{llm-do,llm-do-exec}"` : program
   return (
-    `printf 'abi <abi/4.0>,\\nprofile ${name} ${program} flags=(unconfined) {\\n  userns,\\n}\\n' | ` +
+    `printf 'abi <abi/4.0>,\\nprofile ${name} ${place} flags=(unconfined) {\\n  userns,\\n}\\n' | ` +
     `sudo tee /etc/apparmor.d/${name} && sudo apparmor_parser -r /etc/apparmor.d/${name}`
   )
 }

@@ -23,6 +23,7 @@ import { SandboxError } from '../../src/error.ts'
 import { observePaths } from '../../src/host/paths.ts'
 import { runCli } from '../support/cli.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
+import { runPart } from '../support/host-part.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
 import { becoming, PLAIN_ID } from '../support/users.ts'
@@ -249,7 +250,7 @@ describeWith(['root', 'plain-user', 'userns'], 'what a place lacks', () => {
 const NATIVE_DIRECTORY = join(import.meta.dirname, '../../bin')
 
 const probe = async (...groups: readonly string[]): Promise<string> =>
-  (await execa(join(NATIVE_DIRECTORY, 'launch'), ['--probe-host', ...groups])).stdout
+  (await runPart('launch', ['--probe-host', ...groups])).stdout
 
 const VERSION = /^\d+$/
 const ENTERED = /^entered\n\d+$/

@@ -273,7 +273,7 @@ describe(`as ${user}`, () => {
     const HEAD = 'echo ref: refs/heads/m'
     /** With the choice that the caller has made before. */
     const applyChosen = async (place: Place, id: string, choice: readonly string[]): Promise<number | undefined> => {
-      const [file = '', ...words] = [...becoming(user), helperFor(user), 'apply', place.layers, id]
+      const [file = '', ...words] = [...becoming(user), ...helperFor(user), 'apply', place.layers, id]
       const input = choice.map((row) => row.replaceAll(' ', '\0').concat('\0')).join('')
       return (await execa(file, words, { env: runtimeOf(place), input, reject: false })).exitCode
     }
