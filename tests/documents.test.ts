@@ -56,6 +56,11 @@ describe('the documents', () => {
     expect([...new Set(named)].filter((page) => !existsSync(join(ROOT, page)))).toEqual([])
   })
 
+  test('docs/README.md lists every page', () => {
+    const listed = textOf('docs/README.md')
+    expect(PAGES.filter((page) => page.split('/').length > 2 && !listed.includes(`(${page.slice(5)})`))).toEqual([])
+  })
+
   test('README.md names only options that there are', () => {
     const known = [...OPTIONS.map(({ name }) => name), 'help', 'self-test', 'memroy']
     const named = [...README.matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, name = '']) => name)
