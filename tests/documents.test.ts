@@ -3,7 +3,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { transformSync } from 'esbuild'
 import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { OPTIONS } from '../src/policy/options.ts'
+import { profileSchema } from '../src/policy/schema.ts'
 import { matches, parseTranscript } from './cli/transcript.ts'
 
 const ROOT = join(import.meta.dirname, '..')
@@ -84,6 +86,15 @@ describe('the guide and the reference', () => {
     const words = shelves.flatMap((page) => textOf(page).split(/\s+/).filter(Boolean))
     expect(words.length).toBeLessThanOrEqual(35_000)
   })
+
+  test.each(shelves.filter((page) => /^```yaml\nsandbox:/m.test(textOf(page))))(
+    '%s shows profiles that are valid',
+    (page) => {
+      const blocks = [...textOf(page).matchAll(/^```yaml\n(sandbox:.*?)^```$/gms)]
+      const problems = blocks.map(([, block = '']) => profileSchema.safeParse(parse(block)).error?.issues ?? [])
+      expect(problems.flat()).toEqual([])
+    },
+  )
 
   test.each(shelves)('%s has one sentence in a cell, and every session in a console block', (page) => {
     const text = textOf(page)
