@@ -71,7 +71,7 @@ static int read_option(const char *name, const char *value, struct exec_in_words
   return read_time(value, &words->timeout_ms);
 }
 
-/* Returns whether it is an option without a value of its own. */
+/* Returns whether it is an option that takes no further word. */
 static int read_switch(const char *word, struct exec_in_words *words) {
   if (strcmp(word, "--tty") == 0) return words->has_terminal = 1;
   if (strcmp(word, "--json") == 0) return words->form = "native", 1;

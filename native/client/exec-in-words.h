@@ -16,7 +16,7 @@ struct exec_in_words {
   char **command;
 };
 
-/* Of an option that comes twice the last one counts. Returns 0, or -1 where Node has to read the words. */
+/* If an option comes twice, the last one counts. Returns 0, or -1 where Node has to read the words. */
 int exec_in_read(char **words, struct exec_in_words *asked);
 
 /* A sealed memfd, or -1 with errno. */

@@ -130,13 +130,13 @@ static int raise_fd(int fd) {
   return high;
 }
 
-/* The plan for launch as a program of its own, above all descriptors that it is given; -1 with errno. */
+/* The plan for a launch that is started as a process, above all descriptors that it is given; -1 with errno. */
 static int plan_descriptor(struct run *run) {
   if (run->fd < 0) run->fd = memory_sealed(run->file.bytes, run->file.size, "launch-file");
   return run->fd < 0 ? -1 : raise_fd(run->fd);
 }
 
-/* Launch as a program of its own, on descriptors 3 and 4. Returns our end of its socket, or -1. */
+/* Starts launch as a process, on descriptors 3 and 4. Returns our end of its socket, or -1. */
 static int start_launch(struct run *run) {
   char path[4200], *argv[] = {"llm-do", "__launch", "--streams", "own", NULL}, *env[] = {NULL};
   int ends[2], file = plan_descriptor(run);
