@@ -3,6 +3,7 @@
  * Rules come first, because a blocked command needs no policy; what they let through is as tightly held as without them.
  * Edge: looks at files and paths of the project.
  */
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { PathFact } from '../host/facts.ts'
@@ -117,10 +118,16 @@ export async function policyUnder(
   { cwd, home, grant, isProfileChosen }: Pick<WorkerRequest, 'cwd' | 'home' | 'grant' | 'isProfileChosen'>,
 ): Promise<NarrowedPolicy> {
   const narrowed = await narrowPolicy({ cwd, home, grant, isProfileChosen, ...loaded })
-  if (narrowed.escalations.length > 0) throw escalationError(narrowed.escalations)
+  if (narrowed.escalations.length > 0) throw escalationError(narrowed.escalations, unnamedWorkshop(loaded, cwd))
   const policy = { ...narrowed.policy, protectFiles: [...new Set([...narrowed.policy.protectFiles, ...loaded.files])] }
   return { ...narrowed, policy }
 }
+
+const WORKSHOP_HERE = 'workshop.yaml'
+
+/** It may grant the project to a worker, and a command may have written it: only the caller can name it. */
+const unnamedWorkshop = ({ workshop }: Loaded, cwd: string): string | undefined =>
+  workshop === undefined && existsSync(path.join(cwd, WORKSHOP_HERE)) ? WORKSHOP_HERE : undefined
 
 /** `W_MODE box.yaml:7: workshop.container.mounts.0: ...`. */
 export function warningLine(warning: Warning): string {

@@ -19,17 +19,10 @@ export interface Initialised {
 /**
  * Writes what is missing.
  * @param cwd absolute directory of the project
- * @param schemaDirectory absolute directory of the JSON schemas that come with the program
  * @throws SandboxError SETUP_FAILED when a file cannot be written
  */
-export async function initProject({
-  cwd,
-  schemaDirectory,
-}: {
-  readonly cwd: string
-  readonly schemaDirectory: string
-}): Promise<Initialised> {
-  const files = firstFiles({ project: path.basename(cwd), schemaDirectory })
+export async function initProject(cwd: string): Promise<Initialised> {
+  const files = firstFiles(path.basename(cwd))
   const written: string[] = []
   const kept: string[] = []
   for (const { file, text } of files)

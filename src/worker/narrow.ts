@@ -204,15 +204,20 @@ function setBy({ origins }: Policy, key: string): string {
   return `${last.layer} ${last.source}`
 }
 
-/** One error for everything that was wanted beyond what was granted. */
-export function escalationError(escalations: readonly Escalation[]) {
+/**
+ * One error for everything that was wanted beyond what was granted.
+ * @param unnamed a workshop that is there, and that the caller has not named
+ */
+export function escalationError(escalations: readonly Escalation[], unnamed?: string) {
   const lines = escalations.map(
     ({ location, key, wanted, granted }) => `${location}: ${key}: wanted ${wanted}, granted ${granted}.`,
   )
   const fixes = [...new Set(escalations.map(({ fix }) => fix).filter((fix) => fix !== ''))]
   const hint =
-    fixes.length === 0
-      ? 'only the operator can grant this: a profile of your own, or flags'
-      : `to grant it: llm-do exec ${fixes.join(' ')} ...`
+    unnamed !== undefined
+      ? `llm-do exec --workshop ${unnamed} ...   (it is here, and was not named)`
+      : fixes.length === 0
+        ? 'only the operator can grant this: a profile of your own, or flags'
+        : `to grant it: llm-do exec ${fixes.join(' ')} ...`
   return refusal({ code: 'POLICY_ESCALATION', lines, hint })
 }

@@ -7,27 +7,20 @@ export interface FirstFile {
 }
 
 /** @param project name of the project's directory */
-export function firstFiles({
-  project,
-  schemaDirectory,
-}: {
-  readonly project: string
-  readonly schemaDirectory: string
-}): readonly FirstFile[] {
+export function firstFiles(project: string): readonly FirstFile[] {
   const name =
     project
       .replace(/[^A-Za-z0-9_-]/g, '-')
       .replace(/^-+/, '')
       .slice(0, 64) || 'project'
   return [
-    { file: 'workshop.yaml', text: workshopText({ name, schemaDirectory }) },
-    { file: 'workers/helper.worker', text: workerText(schemaDirectory) },
+    { file: 'workshop.yaml', text: workshopText(name) },
+    { file: 'workers/helper.worker', text: WORKER },
   ]
 }
 
-function workshopText({ name, schemaDirectory }: { readonly name: string; readonly schemaDirectory: string }): string {
-  return `# yaml-language-server: $schema=${schemaDirectory}/workshop.schema.json
-# Where this project's workers run. A worker can ask for less than this, never for more.
+function workshopText(name: string): string {
+  return `# Where this project's workers run. A worker can ask for less than this, never for more.
 #   llm-do exec --worker helper --workshop workshop.yaml -- ls
 workshop:
   name: ${name}
@@ -44,9 +37,7 @@ workshop:
 `
 }
 
-function workerText(schemaDirectory: string): string {
-  return `---
-# yaml-language-server: $schema=${schemaDirectory}/worker.schema.json
+const WORKER = `---
 name: helper
 description: Looks around in this project and answers questions about it.
 toolsets:
@@ -66,4 +57,3 @@ sandbox:
 
 You help with this project. Look before you answer, and say which files you looked at.
 `
-}

@@ -3,8 +3,6 @@
  *
  * Edge: the working directory.
  */
-import { join } from 'node:path'
-import { packageRoot } from '../../os/native-programs.ts'
 import { neutralise } from '../../report/text.ts'
 import { initProject } from '../../worker/init.ts'
 import { currentDirectory } from '../current-directory.ts'
@@ -13,7 +11,7 @@ import { subcommand } from '../subcommand.ts'
 
 export const init = subcommand('init', async (_, call) => {
   const cwd = currentDirectory(call)
-  const { written, kept } = await initProject({ cwd, schemaDirectory: join(packageRoot(), 'schemas') })
+  const { written, kept } = await initProject(cwd)
   const lines = [
     ...written.map((file) => `wrote  ${file}`),
     ...kept.map((file) => `kept   ${file}   (it was there already)`),
