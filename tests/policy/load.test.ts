@@ -260,7 +260,7 @@ describe('the shipped profiles', () => {
 
   test.each<[string, 'ro' | 'rw', object, object?]>([
     ['default', 'ro', { memory: 512 * MIB, swap: 0, cpus: 2, pids: 256, timeout: 30_000 }],
-    ['task', 'rw', { memory: 512 * MIB, cpus: 2, pids: 32, timeout: 30_000, tmp: 50 * MIB, run: 10 * MIB }],
+    ['task', 'rw', { memory: 512 * MIB, cpus: 2, pids: 256, timeout: 30_000, tmp: 50 * MIB, run: 10 * MIB }],
     ['build', 'rw', { memory: 2048 * MIB, cpus: null, pids: 1024, timeout: 600_000 }],
     ['ci', 'rw', { cpus: null, pids: 1024, timeout: 1_800_000 }],
     ['strict', 'ro', { memory: 256 * MIB, pids: 64, timeout: 10_000 }, { seccomp: 'strict', toolchains: 'off' }],
