@@ -310,7 +310,7 @@ export const EXEC_FAILURES = {
   ENOENT: {
     code: 'COMMAND_NOT_FOUND',
     what: 'not found in the sandbox',
-    hint: 'check the name; a program outside /usr becomes visible with --ro DIRECTORY, what is searched is shown by --plan',
+    hint: 'check the name (-c runs a line of shell); a program outside /usr becomes visible with --ro DIRECTORY, what is searched is shown by --plan',
   },
   interpreter: {
     code: 'COMMAND_NOT_EXECUTABLE',

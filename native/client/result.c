@@ -195,9 +195,19 @@ static int misses_name(const struct result *result, char *text) {
   return 0;
 }
 
+/* Python buffers output to a pipe, and a signal ends it before it writes the buffer (src/report/classify.ts). */
+static int lost_buffer(const struct result *result) {
+  enum reason reason = result->ending.reason;
+  int found = 0;
+  if ((reason != REASON_TIMEOUT && reason != REASON_CPU_TIME) || result->capture->stream[0].seen || result->capture->stream[1].seen) return 0;
+  for (char **word = result->command; !found && *word; word++) found = strstr(*word, "python") != NULL;
+  return found;
+}
+
 int result_tells_of_refusal(const struct result *result) {
   static char text[LOOKED_AT + 1];
   const struct stream *stream = &result->capture->stream[1];
+  if (result->capture->is_on && lost_buffer(result)) return 1;
   if (!result->capture->is_on || !stream_is_whole(stream) || !has_failed(result)) return 0;
   size_t size = stream->seen < LOOKED_AT ? stream->seen : LOOKED_AT;
   memcpy(text, stream->bytes + stream->seen - size, size);

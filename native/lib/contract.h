@@ -272,7 +272,7 @@ enum reason {
 /* Why the command was not executed: ROW(errno, code of the error, words, hint) */
 #define EXEC_INTERPRETER (-1)
 #define EXEC_FAILURE_TABLE(ROW) \
-  ROW(ENOENT, "COMMAND_NOT_FOUND", "not found in the sandbox", "check the name; a program outside /usr becomes visible with --ro DIRECTORY, what is searched is shown by --plan") \
+  ROW(ENOENT, "COMMAND_NOT_FOUND", "not found in the sandbox", "check the name (-c runs a line of shell); a program outside /usr becomes visible with --ro DIRECTORY, what is searched is shown by --plan") \
   ROW(EXEC_INTERPRETER, "COMMAND_NOT_EXECUTABLE", "its interpreter is not there", "look at its #! line (or: file COMMAND); an interpreter outside /usr becomes visible with --ro DIRECTORY") \
   ROW(EACCES, "COMMAND_NOT_EXECUTABLE", "permission denied", "give it the execute bit (chmod +x), or run it through its interpreter") \
   ROW(EISDIR, "COMMAND_NOT_EXECUTABLE", "is a directory", "name a program") \

@@ -108,7 +108,7 @@ const device = (source = 'SRC', target = source): Meaning =>
   source.startsWith('/dev') ? { unserved: NO_DEVICE } : zone('rw', source, target)
 
 const STDIN = 'stdin is always passed on'
-const DETACHED = 'a run ends with its caller: start it in the background (&)'
+const DETACHED = 'llm-do run -- COMMAND starts a command in the background'
 
 type Row = readonly [spellings: string, values: 0 | 1 | 2, means: ForeignOption['means'], withValue?: Text]
 const ROWS: readonly Row[] = [
@@ -162,12 +162,16 @@ const ROWS: readonly Row[] = [
   ['--ipc --pid --uts --userns --cgroupns', 1, '- a run always has namespaces of its own'],
 
   ['--rm', 0, '- nothing is left of a run'],
-  ['--name', 1, '- llm-do ps gives each run an ID'],
+  ['--name', 1, '- llm-do run --name NAME keeps a sandbox in the background under a name'],
   ['--hostname', 1, '- no name of this host is shown'],
   ['--new-session', 0, '- a command always has a session of its own'],
   ['--init', 0, '- a command always has an init'],
   ['--entrypoint', 1, '! what stands behind -- is the command'],
   ['--dry-run', 0, '= --plan'],
+  ['--verbose --debug', 0, '= --log'],
+  ['-q --quiet', 0, '- nothing is printed unless something is off'],
+  ['--no-network --no-net --offline', 0, '= --net none'],
+  ['--dns --dns-search', 1, '! names are resolved by this host: --add-host NAME=ADDRESS'],
   ['--settings', 1, '! a profile says it: --profile FILE'],
 ]
 

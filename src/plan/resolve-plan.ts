@@ -168,6 +168,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
       ...warnings,
       ...commandWarnings(inputs, choice, zones),
       ...repositoryWarnings(inputs, zones),
+      ...worktreeWarnings(inputs, zones),
     ],
   }
   return named(plan, pathFact(facts.paths, request.cwd))
@@ -348,6 +349,20 @@ function repositoryWarnings(
   if (repository === undefined || !usesGit || zones.some(({ source }) => isWithin(repository, source))) return []
   const root = shellWord(repository)
   return [`git finds no repository: ${shown(repository)} is not shown; to show it: --rw ${shown(root)} (or --ro)`]
+}
+
+/** For commands that are given an identity to commit with: the repository of a linked worktree lies elsewhere. */
+function worktreeWarnings(
+  { policy, request: { worktree } }: PlanInputs,
+  zones: readonly PlannedZone[],
+): readonly string[] {
+  if (worktree === undefined || !policy.gitIdentity) return []
+  const isClosed = zones.some(({ mode, source }) => mode === 'ro' && source === worktree.common)
+  const isWritten = zones.some(({ mode, source }) => mode === 'rw' && isWithin(worktree.root, source))
+  const common = shown(worktree.common)
+  return isClosed && isWritten
+    ? [`git cannot commit: ${common} is read-only; to allow it: --rw ${shown(shellWord(worktree.common))}`]
+    : []
 }
 
 /** OpenSSH's agent asks the kernel who calls (SO_PEERCRED) and answers its own user and root; the command of root is neither. */

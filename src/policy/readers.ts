@@ -155,8 +155,19 @@ function asciiHost(text: string): string | undefined {
   return ascii === undefined ? undefined : `${below}${ascii}${port}`
 }
 
+const EXPECTED_OTHER = `another host (for a port of this one: --allow-local PORT, which is ${LOCAL_NAME} inside)`
+
+/** `localhost:8080`, `127.0.0.1`: inside they are the sandbox itself, which needs no rule. */
+function isOwnLoopback(value: unknown): boolean {
+  const rule = typeof value === 'string' ? parseRule(value) : undefined
+  if (rule === undefined || rule.port === '*') return false
+  if (rule.pattern.kind !== 'range') return rule.pattern.kind === 'name' && rule.pattern.name === 'localhost'
+  return /^(?:127\.[\d.]+|::1)$/.test(printRange(rule.pattern.range))
+}
+
 /** The same, or a name for the hosts that a tool of the caller is set up for. */
 export const readAllowedHost: Reader<string> = (value) => {
+  if (isOwnLoopback(value)) return misunderstood(EXPECTED_OTHER, value)
   if (typeof value !== 'string' || !value.startsWith('@')) return readHost(value)
   if (toolOf(value) !== undefined) return understood(value)
   return oneOf(TOOL_NAMES)(value)

@@ -24,17 +24,19 @@ import {
   type LimitReason,
   limitSource,
   type Origins,
+  PACKAGES_HINT,
   raise,
   reachedPidsHint,
   readOnlyHint,
   seccompHint,
+  UNBUFFERED_HINT,
 } from './hints.ts'
 import { networkDenials, networkHints, networkUse, networkWarnings, recordHints } from './network.ts'
 import { observedDenials, observerWarnings } from './observed.ts'
 import { CONFIG_LOCKED_HINT, guardWarnings, protectedHeadline, protectedHints } from './protected.ts'
 import type { Denial, Reason, Result } from './result.ts'
 import { socketDenials } from './socket-denials.ts'
-import { endOf, hiddenDenials, stderrDenials } from './stderr-denials.ts'
+import { endOf, hiddenDenials, isOfPackages, stderrDenials } from './stderr-denials.ts'
 
 /** What only the caller of the run knows, all optional. */
 export interface ClassifyExtras extends FailureContext {
@@ -44,6 +46,8 @@ export interface ClassifyExtras extends FailureContext {
   readonly invisible?: readonly InvisiblePath[]
   /** What waits to be applied. */
   readonly pending?: Pending | undefined
+  /** The output of the command was captured. */
+  readonly isCaptured?: boolean
   /** Nobody but a person at a terminal has seen what the command printed. */
   readonly isAtTerminal?: boolean
   /** The same of what stderr names. */
@@ -173,12 +177,29 @@ interface HintInput {
   readonly outcome: Outcome
   readonly plan: Plan
   readonly output: DecodedOutput
+  readonly command: readonly string[]
   readonly extras: ClassifyExtras
   readonly error: Explained | undefined
 }
 
+/** The same rule as in native/client/result.c. */
+function lostBuffer(
+  reason: Reason,
+  { stdout, stderr }: Outcome,
+  command: readonly string[],
+  { isCaptured }: ClassifyExtras,
+): boolean {
+  const isStopped = reason === 'timeout' || reason === 'cpu-time'
+  return (
+    isStopped &&
+    isCaptured === true &&
+    stdout.bytes + stderr.bytes === 0 &&
+    command.some((word) => word.includes('python'))
+  )
+}
+
 /** In the order of their weight; a hint says what to try, it never claims to be the cause. */
-function hintsOf({ reason, outcome, plan, output, extras, error }: HintInput): string[] {
+function hintsOf({ reason, outcome, plan, output, command, extras, error }: HintInput): string[] {
   const failed = outcome.exitCode !== 0
   const { oomKill = 0, pidsMax = 0 } = outcome.events ?? {}
   const limits: readonly (readonly [LimitName, boolean])[] = [
@@ -192,21 +213,21 @@ function hintsOf({ reason, outcome, plan, output, extras, error }: HintInput): s
   return [
     ...(error === undefined || error.hint === '' ? [] : [error.hint]),
     ...limits.filter(([, reached]) => reached).map(([limit]) => raise(limit, plan)),
+    ...(lostBuffer(reason, outcome, command, extras) ? [UNBUFFERED_HINT] : []),
     ...(reachedPids(outcome, plan) ? [reachedPidsHint(plan)] : []),
     ...(reason === 'seccomp' ? [seccompHint(plan)] : []),
     ...(failed ? crossDeviceHint(plan, output.stderr) : []),
     ...(reason === 'protected' ? protectedHints(outcome.guarded, plan) : []),
     ...(failed && outcome.guarded?.configLocked ? [CONFIG_LOCKED_HINT] : []),
     ...(failed ? (extras.invisible ?? []).map(invisiblePathHint) : []),
+    ...(failed && extras.hidden?.some(({ path }) => isOfPackages(path)) === true ? [PACKAGES_HINT] : []),
     ...(failed ? networkHints(outcome) : []),
     ...(failed && reason === 'exit' && extras.isAtTerminal === true ? readOnlyHint(plan) : []),
     ...(plan.network.record === true ? recordHints(outcome) : []),
   ]
 }
 
-interface DenialInput extends Pick<HintInput, 'reason' | 'outcome' | 'plan' | 'extras'> {
-  readonly command: readonly string[]
-}
+type DenialInput = Pick<HintInput, 'reason' | 'outcome' | 'plan' | 'command' | 'extras'>
 
 function denialsOf({
   reason,
@@ -269,7 +290,7 @@ export function classify(
     usage: usageOf(outcome),
     message: error?.message ?? messageOf({ reason, outcome, plan, output, origins: extras.origins ?? {} }),
     denials: denialsOf({ reason, outcome, plan, command, extras }),
-    hints: hintsOf({ reason, outcome, plan, output, extras, error }),
+    hints: hintsOf({ reason, outcome, plan, output, command, extras, error }),
     ...(error && { error }),
     // The client has what follows from the plan (plan-words.ts).
     backend: plan.backend,

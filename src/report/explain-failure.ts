@@ -110,7 +110,7 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     why: (path) =>
       `${path} is root's, and only an idmapped mount, which is not to be had for it or for a mount below it, could lend it for writing`,
     hint: (path) =>
-      `in the place of --rw or --cow: --ro ${shellWord(path)}; or chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it, and what is mounted below it, on ext4, xfs or btrfs`,
+      `--cow ${shellWord(path)} --cow-upper copy, which llm-do apply takes over; or --ro ${shellWord(path)}; or chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it, and what is mounted below it, on ext4, xfs or btrfs`,
   },
   {
     step: 'stage: zone of root',

@@ -76,6 +76,12 @@ export function readOnlyHint({ zones }: Plan): readonly string[] {
   return isReadOnly ? ['the workspace is read-only; if it failed for that: --rw .'] : []
 }
 
+/** Python keeps what it prints to a pipe until it has 8 KiB, and a signal ends it before. */
+export const UNBUFFERED_HINT = 'what Python had printed may have been lost in its buffer: --env PYTHONUNBUFFERED=1'
+
+/** For a command that wanted to install packages of the system. */
+export const PACKAGES_HINT = 'packages of the system are installed on the host, or into an image: --image IMAGE'
+
 /** For a script whose first line names an interpreter that is on the host. */
 export function interpreterHint({ path, flags = '' }: InvisiblePath): string {
   return `its first line names ${path}, which is not visible there in the sandbox; to show it: ${flags}`

@@ -64,9 +64,14 @@ export const allowFix = (host: string, port: number): Fix => ({
   key: 'network.allow',
 })
 
+/** The loopback of this host, which only its own name leads to. */
+const LOOPBACK = /^(?:127\.[\d.]+|::1)$/
+const localFix = (port: number): Fix => ({ fix: `--allow-local ${port === 0 ? 'PORT' : port}`, key: 'network.local' })
+
 function fixOf({ host, port, verdict, rule }: ReachedHost): Fix {
   if (verdict === 'denied') return { fix: `take back --deny-host ${rule}`, key: 'network.deny' }
-  if (host === LOCAL_NAME) return { fix: `--allow-local ${port === 0 ? 'PORT' : port}`, key: 'network.local' }
+  if (host === LOCAL_NAME) return localFix(port)
+  if (verdict === 'not-public' && LOOPBACK.test(rule)) return localFix(port)
   return allowFix(verdict === 'not-public' ? rule : host, port)
 }
 
@@ -130,10 +135,17 @@ const HINTS: readonly (readonly [verdict: ReachedHost['verdict'], text: string])
 export function networkHints(outcome: Outcome): readonly string[] {
   const targetsOf = (verdict: string): readonly string[] =>
     (outcome.network?.hosts ?? []).filter((use) => use.verdict === verdict).map(targetOf)
-  return HINTS.map(([verdict, text]) => [text, targetsOf(verdict)] as const).flatMap(([text, shown]) =>
-    shown.length === 0 ? [] : [`${text} ${listed(shown)}`],
-  )
+  const notPublic = (outcome.network?.hosts ?? []).filter(({ verdict }) => verdict === 'not-public')
+  return [
+    ...notPublic.map(notPublicHint),
+    ...HINTS.map(([verdict, text]) => [text, targetsOf(verdict)] as const).flatMap(([text, shown]) =>
+      shown.length === 0 ? [] : [`${text} ${listed(shown)}`],
+    ),
+  ]
 }
+
+const notPublicHint = (use: ReachedHost): string =>
+  `${use.host} is allowed, but leads to ${use.rule}, which is not public; to allow it: ${fixOf(use).fix}`
 
 export function networkWarnings({ network }: Outcome): readonly string[] {
   if (network === undefined) return []

@@ -140,9 +140,14 @@ function noSpaceAt(path: string, mount: PlannedZone | Scratch | undefined): Foun
   return mount === undefined || 'source' in mount ? undefined : fullDenial(mount, path)
 }
 
+/** State of package managers: a command that sees it still cannot install a package of the system. */
+export const isOfPackages = (path: string): boolean =>
+  /^\/var\/(?:lib|cache)\/(?:dpkg|apt|rpm|dnf|pacman|apk)(?:\/|$)/.test(path)
+
 /** Paths of the host that are not inside; where nothing can show one there is no flag. */
 export function hiddenDenials(paths: readonly InvisiblePath[]): readonly Denial[] {
-  return paths.slice(0, MOST).map(({ path, flags: fix = '' }) => {
+  return paths.slice(0, MOST).map(({ path, flags }) => {
+    const fix = isOfPackages(path) ? '' : (flags ?? '')
     const key = fix === '--same-path' ? 'samePath' : fix === '' ? '' : 'zones'
     return { layer: 'mount', operation: 'read', target: path, count: 1, fix, key, evidence: 'stderr' }
   })

@@ -33,8 +33,8 @@ export function errorLines(error: SandboxError): readonly string[] {
   const { code, message, problems, hint } = error
   return [
     line(`error ${code}: ${headOf(error)}`),
-    // A single problem is often the message itself.
-    ...problems.filter((problem) => problem !== message).map((problem) => line(`  ${problem}`)),
+    // The message is often the first problem itself, and the number of the others.
+    ...problems.filter((problem) => !message.startsWith(problem)).map((problem) => line(`  ${problem}`)),
     ...hintLines(hint === '' ? [] : [hint]),
   ]
 }

@@ -135,6 +135,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     ...hiddenPaths(prepared, outcome),
     interpreter: isInterpreterMissing(outcome) ? invisibleInterpreter(prepared) : undefined,
     homes: request.homes,
+    isCaptured: request.captured,
     isAtTerminal: !request.captured && isatty(2),
     pending: await pendingAfter({
       ...(outcome.layer === undefined ? {} : { layer: { ...outcome.layer, env: options.env ?? process.env } }),

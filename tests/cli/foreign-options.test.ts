@@ -31,6 +31,7 @@ const MEANT = `
   -p 8080:80 => --publish 8080:80 | -p 127.0.0.1:8080:80/tcp => --publish 127.0.0.1:8080:80 | -p8080 => --publish 8080
   -m 512m => --memory 512m | -m1g => --memory 1g | --pids-limit 64 => --pids 64
   --security-opt seccomp=unconfined => --seccomp off | --security-opt=seccomp:/a/b.json => --seccomp /a/b.json
+  --verbose => --log | --debug => --log | --no-network => --net none | --no-net => --net none | --offline => --net none
   --dry-run => --plan | -eK=a␣b => --env K=a␣b`
   .trim()
   .split(/ \| |\n {2}/)
@@ -56,9 +57,9 @@ const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] =
   [['--env-file', 'f'], /^--env-file: name each variable \(--env NAME=VALUE\)/],
   [['-i'], /^-i: leave it out: stdin/],
   [['--interactive'], /leave it out: stdin/],
-  [['-d'], /^-d: a run ends with its caller.*&/],
-  [['--detach'], /a run ends with its caller/],
-  [['-dit'], /^-dit: a run ends with its caller/],
+  ...['-d', '--detach', '-dit'].map((flag) => [[flag], /^-[-\w]+: llm-do run -- COMMAND starts/] as const),
+  ...['-q', '--quiet'].map((flag) => [[flag], /leave it out: nothing is printed/] as const),
+  ...['--dns', '--dns-search'].map((flag) => [[flag, '192.0.2.1'], /--add-host NAME=ADDRESS/] as const),
   [['--network', 'mine'], /^--network: there are no networks by name: --allow-host/],
   [['-p', '53:53/udp'], /^-p: only TCP/],
   [['--shm-size', '1g'], /resources\.shm/],
@@ -79,7 +80,7 @@ const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] =
   ),
   ...['ipc', 'pid', 'uts', 'userns', 'cgroupns'].map((kind) => [[`--${kind}`, 'host'], /leave it out/] as const),
   [['--rm'], /^--rm: leave it out: nothing is left/],
-  [['--name', 'n'], /llm-do ps/],
+  [['--name', 'n'], /llm-do run --name NAME/],
   [['--hostname', 'n'], /leave it out/],
   [['--new-session'], /leave it out/],
   [['--init'], /leave it out/],

@@ -12,6 +12,8 @@ const KINDS = [
   "a program of the caller's PATH, with what lies beside it",
   'a file without the execute bit',
   'an option that does not exist',
+  "a port of this host's loopback",
+  'a workshop that is here',
   'a value that looks like an option',
   '--ro of a directory that does not exist',
   'changes that take more than they may',

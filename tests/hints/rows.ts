@@ -102,6 +102,18 @@ const NOT_RUN: Rows = {
     follow: (_, hint) => hint,
     shows: /--memory/,
   },
+  "a port of this host's loopback": {
+    provoke: 'llm-do exec --allow-host localhost:8080 -- true',
+    said: /for a port of this one: (--allow-local PORT)/,
+    follow: (script, hint) => insteadOf('--allow-host localhost:8080')(script, hint.replace('PORT', '8080')),
+  },
+  'a workshop that is here': {
+    make: 'llm-do init',
+    provoke: 'llm-do exec --worker helper -- ls',
+    said: /hint: llm-do exec (--workshop workshop\.yaml)/,
+    follow: addFlags,
+    shows: /^workshop\.yaml$/m,
+  },
   'a value that looks like an option': {
     provoke: 'llm-do exec --plan --why --memory -- true',
     said: /hint: (--why=--memory)/,
@@ -200,6 +212,15 @@ const COPIES: Rows = {
     said: /hint: (umount \S*);/,
     follow: doFirst,
   },
+  "root's own directory on an overlay, as in a container": {
+    as: ROOT,
+    mounts: `mkdir -p ../overlay; mount -t tmpfs none ../overlay; mkdir ../overlay/lower ../overlay/upper ../overlay/work
+      mount -t overlay -o lowerdir=../overlay/lower,upperdir=../overlay/upper,workdir=../overlay/work none "$PWD"; cd "$PWD"`,
+    provoke: 'llm-do exec --cow . -- touch made',
+    said: /hint: (--cow \S+ --cow-upper copy), which/,
+    follow: insteadOf('--cow .'),
+    shows: /1 added/,
+  },
   'nothing that waits': {
     // Those of root are not below its home, where a test is alone.
     as: PLAIN,
@@ -222,6 +243,12 @@ const LIMITS: Rows = {
     provoke: `llm-do exec --pids 8 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1 & done; wait'`,
     said: /raise --pids or resources\.pids, for example (.*)/,
     follow: insteadOf('--pids 8'),
+  },
+  'what Python had in its buffer': {
+    provoke: `llm-do exec --json --timeout 2s -- python3 -c 'print("kept"); import time; time.sleep(60)'`,
+    said: /lost in its buffer: ([^"]*)/,
+    follow: addFlags,
+    gone: /buffer/,
   },
   output: {
     provoke: 'llm-do exec --json --output 1k -- head -c 1500 /dev/zero',

@@ -203,6 +203,7 @@ describeWith('gcc', 'the answer of the client', () => {
     ['a failure that misses a name which leads out', { status: exited(1), stderr: `x: ${CLIMBING}: No such file\n` }],
     ['a failure of a command whose words lead out', { status: exited(1), command: ['cat', CLIMBING] }],
     ['a failure that denies a socket', { status: exited(1), stderr: 'bind: Permission denied\n' }],
+    ['a timeout of a Python that printed nothing', { status: killedBy(9, 'timeout', 124), command: ['python3', 'x'] }],
     ['an errno without words', { status: notExecuted(constants.errno.EIO, 'COMMAND_NOT_EXECUTABLE', 126) }],
     ['a missing interpreter', { status: { ...notExecuted(2, 'COMMAND_NOT_EXECUTABLE', 126), step: 'interpreter' } }],
     ['what the engine has printed', { status: { ...notExecuted(2), detail: 'bwrap: ...' } }],

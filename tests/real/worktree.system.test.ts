@@ -53,6 +53,15 @@ describeWith(['userns', 'git'], 'in a linked worktree', () => {
     expect(git(checkout, 'log', '-1', '--format=%s')).toBe('Go on\n')
   })
 
+  test('who brings an identity to commit with hears of that option before the run', async () => {
+    const { common, checkout } = await worktree()
+    const warningsOf = async (...options: readonly string[]) =>
+      (await runHere(['--rw', '.', ...options, '--', 'true'], { cwd: checkout })).warnings
+    const warning = `git cannot commit: ${common} is read-only; to allow it: --rw ${common}`
+    expect(await warningsOf('--git-identity')).toContain(warning)
+    expect([await warningsOf(), await warningsOf('--git-identity', '--rw', common)].flat()).not.toContain(warning)
+  })
+
   test('that option opens nothing that git runs or is led by', async () => {
     const { common, checkout } = await worktree()
     const own = join(common, 'worktrees/checkout')

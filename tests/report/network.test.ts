@@ -21,6 +21,14 @@ describe('the flag that would allow', () => {
     ['a usual port', row('a.test', 443, 'not-listed'), 'connect', 'a.test:443', '--allow-host a.test'],
     ['another port', row('a.test', 22, 'not-listed'), 'connect', 'a.test:22', '--allow-host a.test:22'],
     ['a private address', at22('not-public', '10.1.2.3'), 'connect', 'a.test:22', '--allow-host 10.1.2.3:22'],
+    [
+      'the loopback of this host',
+      at22('not-public', '127.0.0.1'),
+      'connect',
+      'a.test:22',
+      '--allow-local 22',
+      'network.local',
+    ],
     ['an IPv6 address', at22('not-public', 'fd00::1'), 'connect', 'a.test:22', '--allow-host [fd00::1]:22'],
     [
       'what is denied',
@@ -55,5 +63,8 @@ test('what was allowed and did not come about is no denial, and a command that f
     'allowed, but it could not be reached from this host: a.test:443',
     'allowed, but this host itself could not resolve: a.test:443',
     'allowed, but there were too many connections at once: a.test:443',
+  ])
+  expect(networkHints(outcome([row('a.test', 443, 'not-public', '10.1.2.3')]))).toEqual([
+    'a.test is allowed, but leads to 10.1.2.3, which is not public; to allow it: --allow-host 10.1.2.3',
   ])
 })
