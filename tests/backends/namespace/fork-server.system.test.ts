@@ -6,9 +6,7 @@ import { readdir, readFile, rename } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import { commandBlock } from '../../../src/backends/namespace/frames.ts'
 import { FRAME } from '../../../src/contract.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { partWords } from '../../support/host-part.ts'
@@ -17,35 +15,21 @@ import { describeWith } from '../../support/needs.ts'
 import { childrenOf, readOr, until } from '../../support/processes.ts'
 import { forked, open, run, serverOf, startOwner } from './fork-servers.ts'
 import { launchFile } from './launch-files.ts'
+import { type Answer, COMMAND, type Frame, kinds, speak as speakTo } from './speak.ts'
 
-const SCRIPT = join(import.meta.dirname, 'fork-server.py')
-
-type Frame = readonly [kind: number, bytes: Uint8Array]
-
-interface Answer {
-  readonly frames: readonly (readonly [kind: number, text: string])[]
+interface ServerAnswer extends Answer {
   /** In the directory of its socket while it listened. */
   readonly names: readonly string[]
   /** When the answer was there, its owner's end still open. */
   readonly alive: boolean
-  /** Of the server, its owner's end closed. */
-  readonly status: number
 }
 
 async function plan(streams: string): Promise<Frame> {
   return [FRAME.plan, Buffer.concat([Buffer.from(`${streams}\0`), await readFile(await launchFile())])]
 }
 
-const COMMAND: Frame = [FRAME.run, commandBlock({ command: ['/bin/echo', 'ran'], env: {}, umask: 0o022 })]
-
-async function speak(frames: readonly Frame[], who: 'owner' | 'other' = 'owner'): Promise<Answer> {
-  const words = frames.map(([kind, bytes]) => [kind, Buffer.from(bytes).toString('hex')])
-  const directory = await temporaryDirectory()
-  const input = JSON.stringify({ launch: partWords('launch', []), directory, frames: words, who })
-  return JSON.parse((await execa('python3', [SCRIPT], { input })).stdout) as Answer
-}
-
-const kinds = ({ frames }: Answer) => frames.map(([kind]) => kind)
+const speak = async (frames: readonly Frame[], who: 'owner' | 'other' = 'owner') =>
+  speakTo<ServerAnswer>(frames, { directory: await temporaryDirectory(), who })
 
 describeWith(['bwrap', 'userns'], 'a fork server', () => {
   test('runs what its owner sends, tells that it was taken, and ends with its owner', async () => {

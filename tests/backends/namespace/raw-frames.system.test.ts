@@ -1,36 +1,19 @@
 /** The runner and a caller that speaks frames by hand: what it must refuse before anything is made. */
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { commandBlock } from '../../../src/backends/namespace/frames.ts'
 import { type LaunchRecord, writeLaunchFile } from '../../../src/backends/namespace/launch-file.ts'
 import { FRAME } from '../../../src/contract.ts'
-import { partWords } from '../../support/host-part.ts'
 import { describeWith } from '../../support/needs.ts'
 import { launchFile } from './launch-files.ts'
+import { type Answer, COMMAND, type Frame, kinds, speak as speakTo } from './speak.ts'
 
-const SCRIPT = join(import.meta.dirname, 'raw-frames.py')
+const speak = (file: string, frames: readonly Frame[], descriptors = 0) =>
+  speakTo<Answer>(frames, { file, descriptors })
 
-interface Answer {
-  readonly status: number
-  readonly frames: readonly (readonly [kind: number, text: string])[]
-}
-
-type Frame = readonly [kind: number, bytes: Uint8Array]
-
-async function speak(file: string, frames: readonly Frame[], descriptors = 0): Promise<Answer> {
-  const words = frames.map(([kind, bytes]) => [kind, Buffer.from(bytes).toString('hex')])
-  const input = JSON.stringify({ launch: partWords('launch', []), file, frames: words, descriptors })
-  return JSON.parse((await execa('python3', [SCRIPT], { input })).stdout) as Answer
-}
-
-const COMMAND: Frame = [FRAME.run, commandBlock({ command: ['/bin/echo', 'ran'], env: {}, umask: 0o022 })]
 const guards = (...records: readonly LaunchRecord[]): Frame => [FRAME.guards, writeLaunchFile(records)]
 const HOLDS = guards(['at', '/nonexistent', 'missing'])
 const STALE = guards(['at', '/etc/passwd', 'missing'])
 
-const kinds = ({ frames }: Answer) => frames.map(([kind]) => kind)
 const REFUSED: Answer = { status: 125, frames: [[FRAME.refused, '']] }
 
 describeWith(['bwrap', 'userns'], 'a cold runner', () => {

@@ -1,0 +1,74 @@
+"""Speaks frames by hand to launch: a request as JSON on stdin; what came back as JSON on stdout.
+
+{"launch": WORDS, "frames": [[kind, hex], ...]}, and one of
+"file": PATH, "descriptors": N               a cold runner of that launch file; so many descriptors of /dev/null go with the first byte,
+                                             a fourth is an eventfd that holds 0
+"directory": PATH, "who": "owner" | "other"  a fork server; the other is a child of its owner
+"""
+import array, json, os, socket, struct, subprocess, sys
+
+asked = json.load(sys.stdin)
+ours, theirs = socket.socketpair()
+sent = b''.join(struct.pack('II', kind, len(text) // 2) + bytes.fromhex(text) for kind, text in asked['frames'])
+
+def start(words, places, **more):
+    def place():
+        for at, (descriptor, _) in enumerate(places): os.dup2(descriptor, 30 + at)
+        for at, (_, number) in enumerate(places): os.dup2(30 + at, number)
+    child = subprocess.Popen([*asked['launch'], *words], preexec_fn=place, close_fds=False, env={}, **more)
+    theirs.close()
+    return child
+
+def all_of(line):
+    line.settimeout(20)
+    back = b''
+    try:
+        while piece := line.recv(65536): back += piece
+    except ConnectionResetError: pass  # launch has hung up with frames unread
+    return back
+
+def frames_in(back):
+    frames = []
+    while len(back) >= 8:
+        kind, size = struct.unpack('II', back[:8])
+        frames.append([kind, back[8:8 + size].decode('latin1')])
+        back = back[8 + size:]
+    return frames
+
+def cold_runner(descriptors):
+    file, null = os.open(asked['file'], os.O_RDONLY), os.open('/dev/null', os.O_RDWR)
+    launch = start(['--streams', 'own' if descriptors else 'output'], [(file, 3), (theirs.fileno(), 4)])
+    given = ([null] * 3 + [os.eventfd(0)])[:descriptors] if descriptors else []
+    ours.sendmsg([sent], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', given))] if given else [])
+    back = all_of(ours)
+    # Our side stays open: the runner must end without it.
+    return {'status': launch.wait(20), 'frames': frames_in(back)}
+
+def ask(server):
+    line = socket.socket(socket.AF_UNIX)
+    line.settimeout(20)
+    try:
+        line.connect(f'/proc/{server.pid}/fd/5')
+        line.sendall(sent)
+    except (ConnectionResetError, BrokenPipeError): return b''
+    return all_of(line)
+
+def ask_as_other(server):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.write(write, ask(server))
+        os._exit(0)
+    os.close(write)
+    os.wait()
+    return os.read(read, 1 << 20)
+
+def fork_server(directory):
+    server = start(['--fork-server', directory], [(theirs.fileno(), 4)], stdin=subprocess.DEVNULL)
+    assert ours.recv(1) == b'\0', 'the server is not ready'
+    names = os.listdir(directory)
+    back = ask(server) if asked['who'] == 'owner' else ask_as_other(server)
+    alive = server.poll() is None
+    ours.close()
+    return {'frames': frames_in(back), 'names': names, 'alive': alive, 'status': server.wait(20)}
+
+json.dump(fork_server(asked['directory']) if 'directory' in asked else cold_runner(asked['descriptors']), sys.stdout)
