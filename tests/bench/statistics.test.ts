@@ -50,37 +50,8 @@ describe('the numbers of the bench', () => {
 })
 
 test('the walls by hand are the mounts of the launch file, and nothing that only looks like one', () => {
-  const words = [
-    'llm-do-launch-2',
-    'key',
-    'zone',
-    'at',
-    'bind',
-    'missing',
-    'engine',
-    'bwrap',
-    '/usr/bin/bwrap',
-    'hostname',
-    'sandbox',
-  ]
-  const tree = [
-    'tmpfs',
-    '/tmp',
-    '64',
-    '16',
-    '1777',
-    'bind',
-    '/usr',
-    '/usr',
-    'zone',
-    '/w',
-    '/workspace',
-    'rw',
-    '1',
-    '2',
-    'closed',
-    'end',
-  ]
+  const words = 'llm-do-launch-2 key zone at bind missing engine bwrap /usr/bin/bwrap hostname sandbox'.split(' ')
+  const tree = 'tmpfs /tmp 64 16 1777 bind /usr /usr zone /w /workspace rw 1 2 closed end'.split(' ')
   const line = byHand([...words, ...tree]).join(' ')
   expect(line).toMatch(/--size 64 --tmpfs \/tmp --ro-bind \/usr \/usr --bind \/w \/workspace --remount-ro \/$/)
   expect(line).not.toContain('missing')

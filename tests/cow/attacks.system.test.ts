@@ -18,17 +18,12 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { until } from '../pool/pool.ts'
-import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { becoming, currentUser } from '../support/users.ts'
 import { killEverywhere } from './kills.ts'
-import { helperFor, makePlace, type Place, runtimeOf, treeOf } from './place.ts'
+import { helperFor, makePlace, type Place, runtimeOf, stoppedApply, treeOf } from './place.ts'
 
-function fill(place: Place): void {
-  const files = ['file', 'gone', 'd/one', 'd/two', 'e/three', '../outside/secret', '../outside/one']
-  for (const name of ['d', 'e']) mkdirSync(join(place.project, name))
-  for (const name of files) writeFileSync(join(place.project, name), `${name}\n`)
-}
+const FILES = 'd/ e/ file gone d/one d/two e/three ../outside/secret ../outside/one'
 
 const secret = ({ outside }: Place): readonly string[] => treeOf(outside)
 
@@ -39,8 +34,7 @@ const user = currentUser()
 describe(`as ${user}`, () => {
   describe('a link', () => {
     test('that took the place of a directory since the run is not followed, and nothing is applied', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const before = secret(place)
       const id = await idOf(place, 'echo changed > d/one; echo new > d/new; rm d/two')
       renameSync(join(place.project, 'd'), join(place.project, 'was'))
@@ -56,23 +50,15 @@ describe(`as ${user}`, () => {
     })
 
     test('put in the way while it is applied is not followed, and all of it is taken back', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const before = secret(place)
       const id = await idOf(place, 'echo new > d/new')
       // Stopped between its last look and its first step.
-      const trace = join(await temporaryDirectory({ mode: 0o777 }), 'trace')
-      const hold = ['strace', '-f', '-o', trace, '-e', 'inject=syncfs:signal=STOP:when=1']
-      const [file = '', ...words] = [...becoming(user), ...hold, ...helperFor(user), 'apply', place.layers, id]
-      const applying = execa(file, words, { env: runtimeOf(place), input: '0\0n\0d/new\0', reject: false })
-      const stopped = await until(async () => {
-        const text = existsSync(trace) ? readFileSync(trace, 'utf8') : ''
-        return /^(\d+) +--- stopped by SIGSTOP ---/m.exec(text)?.[1]
-      }, 'the stop of the apply')
+      const { ended, goOn } = await stoppedApply(place, id, ['d/new'])
       renameSync(join(place.project, 'd'), join(place.project, 'was'))
       symlinkSync(place.outside, join(place.project, 'd'))
-      process.kill(Number(stopped), 'SIGCONT')
-      const { exitCode } = await applying
+      goOn()
+      const { exitCode } = await ended
       expect([exitCode, secret(place)]).toEqual([125, before])
       expect(existsSync(join(place.project, 'was/new'))).toBe(false)
       // Control: without the link it is applied.
@@ -83,8 +69,7 @@ describe(`as ${user}`, () => {
     })
 
     test('of the command is applied as a link, and is said to lead out', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const { cow, changes = [] } = await place.run(
         `ln -s ../outside/secret up; ln -s /etc/passwd absolute; ln -s file inside; rm -r e; ln -s ../outside e`,
       )
@@ -112,8 +97,7 @@ describe(`as ${user}`, () => {
     })
 
     test('in place of the whole directory is refused', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const id = await idOf(place, 'echo changed > file')
       renameSync(place.project, `${place.project}.was`)
       symlinkSync(place.outside, place.project)
@@ -129,25 +113,17 @@ describe(`as ${user}`, () => {
 
   describe('what must not reach the host', () => {
     test('hooks and configuration of git are left alone until they are named, at every level', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       await execa('sh', ['-c', 'git init -q . && mkdir -p lib && git init -q lib'], { cwd: place.project })
       const { cow, changes = [] } = await place.run(`
         for at in . lib; do echo '[core]' >> $at/.git/config; printf '#!/bin/sh\\n' > $at/.git/hooks/post-checkout; done
         git init -q new; git init -q --bare bare; echo x > .envrc; echo data > .git/description; mkdir -p .vscode; echo 1 > .vscode/tasks.json`)
       const named = changes.filter((one) => one.protected).map(({ path }) => path)
       expect(named).toEqual(
-        expect.arrayContaining([
-          '.envrc',
-          '.git/config',
-          '.git/hooks/post-checkout',
-          '.vscode',
-          '.vscode/tasks.json',
-          'lib/.git/config',
-          'lib/.git/hooks/post-checkout',
-          'new/.git',
-          'bare',
-        ]),
+        expect.arrayContaining(
+          `.envrc .git/config .git/hooks/post-checkout .vscode .vscode/tasks.json lib/.git/config
+          lib/.git/hooks/post-checkout new/.git bare`.split(/\s+/),
+        ),
       )
       const id = cow?.id ?? ''
       expect((await place.cli('apply', id)).status).toBe(0)
@@ -240,8 +216,7 @@ describe(`as ${user}`, () => {
     })
 
     test('a repository is none where its parts come one after another, or lie in two directories', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const isRepository = async (name: string) => {
         const env = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'safe.directory', GIT_CONFIG_VALUE_0: '*' }
         const cwd = join(place.project, name)
@@ -352,8 +327,7 @@ open('end', 'w').write('end')"`)
   )
 
   test('a record or a journal that no run has written changes nothing on the host', async () => {
-    const place = await makePlace(user)
-    fill(place)
+    const place = await makePlace(user, FILES)
     const id = await idOf(place, 'echo new > new')
     const layer = join(place.layers, id)
     const planted = join(place.project, 'd/planted')
@@ -405,8 +379,7 @@ open('end', 'w').write('end')"`)
     ]
 
     test('of what the command has changed, removed or made is a conflict: nothing is applied, all of it stays', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const id = await idOf(place, SCRIPT)
       for (const [path, edit] of EDITED) edit(join(place.project, path))
       writeFileSync(join(place.project, 'd/two'), 'same\n') // No conflict: both made the same.
@@ -423,8 +396,7 @@ open('end', 'w').write('end')"`)
     })
 
     test('during the run is one, too', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const { outside } = place
       const script = `echo more >> file; touch ${outside}/begun; until [ -e ${outside}/edited ]; do sleep 0.05; done`
       const running = place.run(script, '--rw', outside)
@@ -436,8 +408,7 @@ open('end', 'w').write('end')"`)
     })
 
     test('in a directory that another one was renamed over is one, too', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const { cow, changes = [] } = await place.run('rm -r e; mv d e')
       expect(changes.map(({ kind, path }) => `${kind} ${path}`)).toEqual(
         expect.arrayContaining(['deleted e/three', ...(user === 'root' ? ['renamed e'] : ['added e/one'])]),
@@ -455,8 +426,7 @@ open('end', 'w').write('end')"`)
     })
 
     test('that moved another directory to where the command has made a new one is one', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const [prepared, moved] = [join(place.outside, 'prepared'), join(place.project, 'e')]
       mkdirSync(prepared)
       writeFileSync(join(prepared, 'precious'), 'precious\n')
@@ -474,8 +444,7 @@ open('end', 'w').write('end')"`)
     })
 
     test('after the apply keeps the undo from being done', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const id = await idOf(place, SCRIPT)
       expect((await place.cli('apply', id)).status).toBe(0)
       writeFileSync(join(place.project, 'new'), 'host\n')
@@ -490,8 +459,7 @@ open('end', 'w').write('end')"`)
     test.each(['apply', 'undo'] as const)(
       'an %s, at any step, is taken back by the next command, wholly',
       async (verb) => {
-        const place = await makePlace(user)
-        fill(place)
+        const place = await makePlace(user, FILES)
         const id = await idOf(place, 'echo more >> file; echo new > new; rm d/two; mkdir n; echo x > n/x; chmod 700 d')
         const calls = ['renameat2', 'syncfs', 'fchmod', 'unlinkat']
         expect(await killEverywhere({ place, id, layers: place.layers, verb, calls })).toBeGreaterThan(5)

@@ -10,15 +10,11 @@ import type { Change } from '../../src/cow/change.ts'
 import { cliWords } from '../support/cli.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
-import { inodesOf, makePlace, type Place, treeOf } from './place.ts'
+import { inodesOf, makePlace, treeOf } from './place.ts'
 
 const COPY = ['--cow-upper', 'copy']
 
-function fill({ project }: Place): void {
-  for (const name of ['d', 'd/deep', 'kept']) mkdirSync(join(project, name))
-  for (const name of ['file', 'd/one', 'd/deep/two', 'kept/three']) writeFileSync(join(project, name), `${name}\n`)
-  symlinkSync('d/one', join(project, 'link'))
-}
+const FILES = 'd/ d/deep/ kept/ file d/one d/deep/two kept/three link@d/one'
 
 const byPath = (one: Change, other: Change): number => (one.path < other.path ? -1 : 1)
 const EDIT = 'echo more >> file; rm -r d; mkdir n; echo x > n/x; chmod 700 kept; ln -sf n link'
@@ -28,8 +24,7 @@ const user = currentUser()
 describe(`as ${user}`, () => {
   describeWith('python', 'a copied directory', () => {
     test('stays as it was until the changes are applied; they are those of an overlay', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const before = [treeOf(place.project), inodesOf(place.project)]
       const copied = await place.run(`${EDIT}; stat -f -c %T .`, ...COPY)
       const layered = await place.run(EDIT)
@@ -45,8 +40,7 @@ describe(`as ${user}`, () => {
     })
 
     test('is gone on with, and leaves nothing where nothing was changed', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       // A FIFO of the copy is its own: it leads to no process of the host, and is no change.
       await execa('mkfifo', [join(place.project, 'fifo')])
       expect((await place.run('cat file', ...COPY)).cow).toBeUndefined()
@@ -69,8 +63,7 @@ describe(`as ${user}`, () => {
     })
 
     test('that the host changed, or moved a directory into, is a conflict there, also for what is in it', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const old = join(place.outside, 'old')
       mkdirSync(old)
       writeFileSync(join(old, 'inside'), 'of the host\n')
@@ -88,8 +81,7 @@ describe(`as ${user}`, () => {
     })
 
     test('has no marks of overlay: what a command sets is an attribute, and is not obeyed', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, FILES)
       const set =
         "import os; os.setxattr('d', 'user.overlay.opaque', b'y'); os.setxattr('kept', 'user.overlay.redirect', b'/d')"
       const { cow, exitCode } = await place.run(`python3 -c "${set}"; echo x > d/x`, ...COPY)

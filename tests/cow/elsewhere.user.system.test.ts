@@ -1,37 +1,21 @@
 /** Layers on another mount than their directory: in memory, or because the directory is a mount. Applied and undone all the same. */
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { lchown } from 'node:fs/promises'
+import { existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { until } from '../pool/pool.ts'
+import { describe, expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
-import { temporaryDirectory } from '../support/directory.ts'
 import { testWith } from '../support/needs.ts'
-import { becoming, callers, uidOf } from '../support/users.ts'
-import { helperFor, makePlace, type Place, runtimeOf, treeOf } from './place.ts'
+import { callers, uidOf } from '../support/users.ts'
+import { holderOf, makePlace, type Place, runOutside, stoppedApply, treeOf } from './place.ts'
 
-async function fill({ project, user }: Place): Promise<void> {
-  for (const name of ['d', 'e', 'e/deep']) mkdirSync(join(project, name))
-  const files = ['file', 'd/one', 'd/two', 'e/three', 'e/deep/four']
-  for (const name of files) writeFileSync(join(project, name), `${name}\n`)
-  symlinkSync('three', join(project, 'e/link'))
-  if (user === 'plain')
-    for (const name of ['d', 'e', 'e/deep', 'e/link', ...files])
-      await lchown(join(project, name), uidOf(user), uidOf(user))
-}
+const FILES = 'd/ e/ e/deep/ file d/one d/two e/three e/deep/four e/link@three'
 
 const SCRIPT = 'echo more >> file; echo new > new; rm d/two; rm -r e; mkdir n; echo x > n/x; chmod 700 d; ln -s a l'
-
-/** The directory of layers that has it. */
-const holderOf = (place: Place, id: string): string =>
-  place.holders.find((directory) => existsSync(join(directory, id))) ?? ''
 
 describe.each(callers())('as %s', (user) => {
   describe('a layer in memory', () => {
     test('is applied, undone and applied again, and nothing of it stays in the directory', async () => {
-      const place = await makePlace(user)
-      await fill(place)
+      const place = await makePlace(user, FILES)
       const before = treeOf(place.project)
       const { cow } = await place.run(SCRIPT, '--cow-upper', 'memory')
       const id = cow?.id ?? ''
@@ -47,8 +31,7 @@ describe.each(callers())('as %s', (user) => {
     })
 
     test('is made where there is memory only, and its apply prepares nothing in the directory', async () => {
-      const place = await makePlace(user)
-      await fill(place)
+      const place = await makePlace(user, FILES)
       const { cow } = await place.run('echo new > new', '--cow-upper', 'memory')
       const id = cow?.id ?? ''
       expect((await execa('stat', ['-f', '-c', '%T', holderOf(place, id)])).stdout).toBe('tmpfs')
@@ -66,23 +49,6 @@ describe.each(callers())('as %s', (user) => {
   })
 })
 
-/** Applies, and stops when everything is prepared and nothing was done. */
-async function stoppedApply(place: Place, id: string, names: readonly string[]) {
-  const trace = join(await temporaryDirectory({ mode: 0o777 }), 'trace')
-  const hold = ['strace', '-f', '-o', trace, '-e', 'inject=syncfs:signal=STOP:when=1']
-  const helper = [...helperFor(place.user), 'apply', holderOf(place, id), id, ...place.holders]
-  const [file = '', ...words] = [...becoming(place.user), ...hold, ...helper]
-  const input = names.map((name) => `0\0n\0${name}\0`).join('')
-  const ended = execa(file, words, { env: runtimeOf(place), input, reject: false })
-  const stopped = await until(async () => {
-    const text = existsSync(trace) ? readFileSync(trace, 'utf8') : ''
-    return /^(\d+) +--- stopped by SIGSTOP ---/m.exec(text)?.[1]
-  }, 'the stop of the apply')
-  const goOn = () => process.kill(Number(stopped), 'SIGCONT')
-  onTestFinished(() => void (ended.exitCode ?? ended.kill('SIGKILL')))
-  return { ended, goOn }
-}
-
 /** Calls it with a file system of its own at `outside`. */
 async function onOwnMount(place: Place, use: () => Promise<void>): Promise<void> {
   const mode = place.user === 'plain' ? `uid=${uidOf('plain')},gid=${uidOf('plain')},mode=755` : 'mode=755'
@@ -94,11 +60,6 @@ async function onOwnMount(place: Place, use: () => Promise<void>): Promise<void>
   }
 }
 
-async function runOn({ outside, cli }: Place, script: string): Promise<string> {
-  const { stdout } = await cli('exec', '--json', '--cow', outside, '--', 'sh', '-c', `cd ${outside}; ${script}`)
-  return (JSON.parse(stdout.toString()) as { cow: { id: string } }).cow.id
-}
-
 testWith(
   ['root', 'strace'],
   'what root prepares in a directory that is a mount is closed to a live sandbox',
@@ -107,7 +68,10 @@ testWith(
     const victim = join(place.project, 'victim')
     writeFileSync(victim, 'secret\n', { mode: 0o600 })
     await onOwnMount(place, async () => {
-      const id = await runOn(place, 'mkdir -p new/aa .vscode; chmod 755 new/aa; echo REVIEWED > .vscode/tasks.json')
+      const id = await runOutside(
+        place,
+        'mkdir -p new/aa .vscode; chmod 755 new/aa; echo REVIEWED > .vscode/tasks.json',
+      )
       const paths = ['.vscode', '.vscode/tasks.json', 'new', 'new/aa']
       const applying = await stoppedApply(place, id, paths)
       const attack = `cd ${place.outside}; stage=$(echo .llm-do-*)
@@ -130,7 +94,7 @@ testWith(
 testWith('root', 'nothing is applied to a mount on which a user has no place that is closed to sandboxes', async () => {
   const place = await makePlace('plain')
   await onOwnMount(place, async () => {
-    const id = await runOn(place, 'echo new > new')
+    const id = await runOutside(place, 'echo new > new')
     const { status, stderr } = await place.cli('apply', id)
     expect([status, stderr.toString()]).toEqual([125, expect.stringContaining('closed to sandboxes')])
     expect(readdirSync(place.outside)).toEqual([])

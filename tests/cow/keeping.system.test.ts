@@ -8,11 +8,6 @@ import { until } from '../pool/pool.ts'
 import { currentUser } from '../support/users.ts'
 import { makePlace, type Place, treeOf } from './place.ts'
 
-function fill({ project }: Place): void {
-  mkdirSync(join(project, 'd'))
-  for (const name of ['file', 'd/one']) writeFileSync(join(project, name), `${name}\n`)
-}
-
 /** Without `--cow`: the directories are those of the layer. */
 async function goOn(place: Place, id: string, script: string): Promise<Result> {
   const { stdout } = await place.cli('exec', '--json', '--cow-continue', id, '--', 'sh', '-c', script)
@@ -24,8 +19,7 @@ const user = currentUser()
 describe(`as ${user}`, () => {
   describe('a layer', () => {
     test('is gone on with: the next command sees what the last one has left, and adds to it', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, 'd/ file d/one')
       const before = treeOf(place.project)
       const { cow } = await place.run('echo more >> file; rm d/one; echo x > d/x')
       const id = cow?.id ?? ''
@@ -49,8 +43,7 @@ describe(`as ${user}`, () => {
     })
 
     test('of other directories than those of the run is not gone on with', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, 'd/ file d/one')
       const { cow } = await place.run('echo x > x')
       const id = cow?.id ?? ''
       const { status, stderr } = await place.cli('exec', '--cow-continue', id, '--cow', place.outside, '--', 'true')
@@ -100,8 +93,7 @@ describe(`as ${user}`, () => {
     })
 
     test('is asked about at a terminal, and nowhere else', async () => {
-      const place = await makePlace(user)
-      fill(place)
+      const place = await makePlace(user, 'd/ file d/one')
       const { status, stderr } = await place.cli(
         'exec',
         '--cow',

@@ -1,6 +1,16 @@
 /** A project and a home for tests of copy-on-write zones: run, look, decide, and compare what the host has. */
 import { createHash } from 'node:crypto'
-import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import {
+  existsSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { chown, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -9,11 +19,12 @@ import type { Change } from '../../src/cow/change.ts'
 import { parseRecord } from '../../src/cow/record.ts'
 import { layerDirectories } from '../../src/cow/state-directory.ts'
 import type { Result } from '../../src/report/result.ts'
+import { until } from '../pool/pool.ts'
 import { type CliResult, cliWords, programFor, runCli } from '../support/cli.ts'
 import { canBeHere, cliHere } from '../support/cli-here.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { partWords } from '../support/host-part.ts'
-import { currentUser, type User, uidOf } from '../support/users.ts'
+import { becoming, currentUser, type User, uidOf } from '../support/users.ts'
 
 interface AtTerminal {
   /** What is typed. */
@@ -49,7 +60,8 @@ export interface Place {
   readonly changes: (id: string) => Promise<readonly Change[]>
 }
 
-export async function makePlace(user: User): Promise<Place> {
+/** @param names what is in the project: directories end with a slash, links are NAME@TARGET, files hold their name */
+export async function makePlace(user: User, names = ''): Promise<Place> {
   const base = await temporaryDirectory({ owner: user })
   const [project, outside, home] = ['project', 'outside', 'home'].map((name) => join(base, name)) as [
     string,
@@ -60,6 +72,14 @@ export async function makePlace(user: User): Promise<Place> {
   for (const directory of [project, outside, home, runtime]) {
     await mkdir(directory, { mode: directory === runtime ? 0o700 : 0o755 })
     if (user === 'plain') await chown(directory, uidOf('plain'), uidOf('plain'))
+  }
+  for (const name of names.split(/\s+/).filter(Boolean)) {
+    const [at = '', to] = name.split('@')
+    const path = join(project, at)
+    if (to !== undefined) symlinkSync(to, path)
+    else if (at.endsWith('/')) mkdirSync(path)
+    else writeFileSync(path, `${at}\n`)
+    if (user === 'plain') lchownSync(path, uidOf('plain'), uidOf('plain'))
   }
   const env = { HOME: home, XDG_STATE_HOME: join(home, 'state'), XDG_RUNTIME_DIR: runtime }
   const cli: Place['cli'] = (...words) =>
@@ -129,6 +149,33 @@ export const runtimeOf = ({ env }: Place) => ({ XDG_RUNTIME_DIR: env['XDG_RUNTIM
 
 export const helperFor = (user: User): readonly string[] =>
   partWords('layers', [], join(programFor(user, 'llm-do'), '..'))
+
+/** The directory of layers that has it. */
+export const holderOf = (place: Place, id: string): string =>
+  place.holders.find((directory) => existsSync(join(directory, id))) ?? ''
+
+/** Applies, and stops when everything is prepared and nothing was done. */
+export async function stoppedApply(place: Place, id: string, names: readonly string[]) {
+  const trace = join(await temporaryDirectory({ mode: 0o777 }), 'trace')
+  const hold = ['strace', '-f', '-o', trace, '-e', 'inject=syncfs:signal=STOP:when=1']
+  const helper = [...helperFor(place.user), 'apply', holderOf(place, id), id, ...place.holders]
+  const [file = '', ...words] = [...becoming(place.user), ...hold, ...helper]
+  const input = names.map((name) => `0\0n\0${name}\0`).join('')
+  const ended = execa(file, words, { env: runtimeOf(place), input, reject: false })
+  const stopped = await until(async () => {
+    const text = existsSync(trace) ? readFileSync(trace, 'utf8') : ''
+    return /^(\d+) +--- stopped by SIGSTOP ---/m.exec(text)?.[1]
+  }, 'the stop of the apply')
+  const goOn = () => process.kill(Number(stopped), 'SIGCONT')
+  onTestFinished(() => void (ended.exitCode ?? ended.kill('SIGKILL')))
+  return { ended, goOn }
+}
+
+/** A run whose copy-on-write directory is `outside`. @returns its id */
+export async function runOutside({ outside, cli }: Place, script: string): Promise<string> {
+  const { stdout } = await cli('exec', '--json', '--cow', outside, '--', 'sh', '-c', `cd ${outside}; ${script}`)
+  return (JSON.parse(stdout.toString()) as { cow: { id: string } }).cow.id
+}
 
 /** Every name below a directory, byte by byte, with its path. */
 function pathsIn(directory: Buffer, below = ''): readonly (readonly [name: string, path: Buffer])[] {

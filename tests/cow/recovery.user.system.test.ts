@@ -1,17 +1,13 @@
 /** What the next command finds where an apply was killed, and what people did to the directory before it came. */
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { describeWith, testWith } from '../support/needs.ts'
-import { becoming, currentUser, type User, uidOf } from '../support/users.ts'
-import { helperFor, makePlace, type Place, runtimeOf, treeOf } from './place.ts'
+import { becoming, currentUser, type User } from '../support/users.ts'
+import { helperFor, holderOf, makePlace, type Place, runtimeOf, treeOf } from './place.ts'
 
-function fill({ project }: Place): void {
-  mkdirSync(join(project, 'gone'))
-  for (const name of ['file', 'other', 'gone/one']) writeFileSync(join(project, name), `${name}\n`)
-}
-
+const FILES = 'gone/ file other gone/one'
 const SCRIPT =
   'for f in file other; do echo more >> $f; done; echo new > new; mkdir n m; echo x > n/x; echo x > m/x; rm -r gone'
 const CHANGED = ['file', 'other', 'new', 'n', 'n/x', 'm', 'm/x', 'gone']
@@ -30,11 +26,9 @@ async function applyKilled({
   options = [],
   at,
 }: Killed): Promise<{ readonly place: Place; readonly id: string; readonly layer: string }> {
-  const place = await makePlace(user)
-  fill(place)
-  if (user !== currentUser()) await execa('chown', ['-R', `${uidOf(user)}:${uidOf(user)}`, place.project])
+  const place = await makePlace(user, FILES)
   const id = (await place.run(SCRIPT, ...options)).cow?.id ?? ''
-  const layers = place.holders.find((directory) => existsSync(join(directory, id))) ?? ''
+  const layers = holderOf(place, id)
   const [stage, project] = await Promise.all([layers, place.project].map(mountOf))
   const when = at === 'the first' ? 1 : stage === project ? 2 : 3
   const kill = ['strace', '-o', '/dev/null', '-e', `inject=syncfs:signal=KILL:when=${when}`]
@@ -116,8 +110,7 @@ describe(`as ${user}`, () => {
     test.each([['0\0fil'], ['0\0file\0word\0word\0']])(
       'notes its own times behind what was cut at %j',
       async (torn) => {
-        const place = await makePlace(user)
-        fill(place)
+        const place = await makePlace(user, FILES)
         const { cow } = await place.run(SCRIPT)
         const id = cow?.id ?? ''
         expect((await place.cli('apply', id)).status).toBe(0)

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { until } from '../pool/pool.ts'
 import { testWith } from '../support/needs.ts'
 import { becoming, currentUser, uidOf } from '../support/users.ts'
-import { helperFor, makePlace, type Place, runtimeOf } from './place.ts'
+import { helperFor, makePlace, type Place, runOutside, runtimeOf } from './place.ts'
 
 const refusal = async (place: Place, ...words: readonly string[]) => {
   const { status, stderr } = await place.cli(...words)
@@ -77,17 +77,7 @@ describe(`as ${user}`, () => {
     test('can be thrown away when its directory is gone', async () => {
       const place = await makePlace(user)
       await mkdir(join(place.outside, 'gone'), { mode: 0o777 })
-      const { stdout } = await place.cli(
-        'exec',
-        '--json',
-        '--cow',
-        place.outside,
-        '--',
-        'sh',
-        '-c',
-        `echo x > ${place.outside}/x`,
-      )
-      const id = (JSON.parse(stdout.toString()) as { cow: { id: string } }).cow.id
+      const id = await runOutside(place, 'echo x > x')
       rmSync(place.outside, { recursive: true })
       expect(await refusal(place, 'changes', id)).toEqual([
         125,

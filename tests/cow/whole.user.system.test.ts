@@ -1,14 +1,5 @@
 /** A copy-on-write run from its start to apply and undo: the host has what it had, then what the command made, then what it had. */
-import {
-  chmodSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { chown, cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -25,28 +16,8 @@ const EDITS = `
   mv renamed/one renamed/two; touch -d '2001-01-01' dated; printf '#!/bin/sh\\n' > run; chmod +x run
 `
 
-async function fill({ project, user }: Place): Promise<void> {
-  const directories = ['tree', 'tree/below', 'swap', 'moved', 'moved/deep']
-  for (const name of directories) mkdirSync(join(project, name))
-  const files = [
-    'file',
-    'gone',
-    'script',
-    'tree/old',
-    'tree/below/older',
-    'node',
-    'swap/a',
-    'moved/one',
-    'moved/deep/three',
-    'empty',
-    'kept',
-    'dated',
-  ]
-  for (const name of files) writeFileSync(join(project, name), `${name}\n`)
-  symlinkSync('gone', join(project, 'link'))
-  if (user === 'plain')
-    for (const name of ['.', ...directories, ...files]) await chown(join(project, name), uidOf('plain'), uidOf('plain'))
-}
+const FILES = `tree/ tree/below/ swap/ moved/ moved/deep/ file gone script tree/old tree/below/older node swap/a moved/one
+  moved/deep/three empty kept dated link@gone`
 
 const WAYS: readonly (readonly [User, readonly string[]])[] = [
   ['root', ['--engine', 'unshare']],
@@ -57,8 +28,7 @@ const WAYS: readonly (readonly [User, readonly string[]])[] = [
 describe.each(WAYS.filter(([user]) => callers().includes(user)))('as %s with %j', (user, options) => {
   describeWith('bwrap', 'a run', () => {
     test('leaves the host as it was, to the inode, is applied as if it had run there, and undone', async () => {
-      const place = await makePlace(user)
-      await fill(place)
+      const place = await makePlace(user, FILES)
       const twin = await makePlace(user)
       await cp(place.project, twin.project, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true })
       await fillOwner(twin)
@@ -139,8 +109,7 @@ for at, directories, files in os.walk(sys.argv[1]):
     })
 
     test('are listed by kind, and the run says how many there are', async () => {
-      const place = await makePlace(user)
-      await fill(place)
+      const place = await makePlace(user, FILES)
       const { cow, changes = [] } = await place.run(EDITS)
       const kinds = Object.fromEntries(changes.map(({ path, kind }) => [path, kind]))
       expect(kinds).toMatchObject({
@@ -174,8 +143,7 @@ describeWith('one-user', 'changes', () => {
   const user = currentUser()
 
   test('are a patch in colours at a terminal, through the person’s pager, without what a terminal would obey', async () => {
-    const place = await makePlace(user)
-    await fill(place)
+    const place = await makePlace(user, FILES)
     const { cow } = await place.run("printf 'x\\033]0;title\\007\\n' >> file")
     const diff = async (variables: Readonly<Record<string, string>>) =>
       (await place.atTerminal(['diff', cow?.id ?? '', 'file'], { variables })).stdout
@@ -189,8 +157,7 @@ describeWith('one-user', 'changes', () => {
   })
 
   test('are a patch by which git gives a copy the same files, whatever is in names and files', async () => {
-    const place = await makePlace(user)
-    await fill(place)
+    const place = await makePlace(user, FILES)
     const twin = await makePlace(user)
     await cp(place.project, twin.project, { recursive: true, verbatimSymlinks: true })
     const odd = `printf '\\000\\377' >> tree/again; printf x > "$(printf 'a\\nb')"; printf '\\033[31mred' > colours; git init -q .`
@@ -204,8 +171,7 @@ describeWith('one-user', 'changes', () => {
   })
 
   test('are applied in part, with the directories that they need', async () => {
-    const place = await makePlace(user)
-    await fill(place)
+    const place = await makePlace(user, FILES)
     const { cow } = await place.run(EDITS)
     const id = cow?.id ?? ''
     expect((await place.cli('apply', id, 'deep/er/x', 'gone')).status).toBe(0)

@@ -208,14 +208,7 @@ describeWith('userns', 'what a protected name leads to', () => {
     const links = { '.bashrc': 'dot/bashrc', '.config/nvim/init.lua': 'dot/init.lua', '.config/fish': 'dot/fish' }
     for (const [link, path] of Object.entries(links)) symlinkSync(join(zone, path), join(home, link))
     write(home, '.gitconfig', `[core]\n\thooksPath = ${zone}/dot/hooks\n[alias]\n\tx = !dot/alias.sh\n`)
-    const paths = [
-      'dot/bashrc',
-      'dot/init.lua',
-      'dot/fish/config.fish',
-      'dot/hooks/pre-push',
-      'dot/alias.sh',
-      'dot/free',
-    ]
+    const paths = `dot/bashrc dot/init.lua dot/fish/config.fish dot/hooks/pre-push dot/alias.sh dot/free`.split(/\s+/)
     for (const path of paths) write(zone, path, 'host\n')
     const inHome = (more: readonly string[]): Promise<Result> =>
       runHere(['--timeout', '30s', ...words, ...more, '--rw', '.', '--', 'sh', '-c', evil(paths)], {

@@ -142,40 +142,15 @@ describeWith(['git', 'userns'], 'in a directory without a repository', () => {
 })
 
 describeWith(['git', 'userns'], 'in a repository with a submodule and a worktree', () => {
-  const CHANGES = [
-    'app/.git/config',
-    'app/.git/hooks/pre-commit',
-    'app/.git/modules/vendor/sub/config',
-    'app/.git/modules/vendor/sub/hooks/post-checkout',
-    'app/.git/modules/other',
-    'app/.git/worktrees/beside/commondir',
-    'app/.git/worktrees/beside/gitdir',
-    'app/.git/worktrees/other',
-    'app/vendor/sub/.git',
-    'beside/.git',
-    'library/.git/config',
-  ]
-  const NEW = [
-    'app/.git/commondir',
-    'app/.git/config.worktree',
-    'app/.git/info/attributes',
-    'app/.git/objects/info/alternates',
-    'app/.git/modules/vendor/sub/commondir',
-    'app/.git/worktrees/beside/config.worktree',
-    'library/.git/modules',
-    'library/.git/worktrees',
-    'app/vendor/sub/x/.git',
-  ]
-  const MOVES = [
-    'app',
-    'app/.git',
-    'app/.git/hooks',
-    'app/.git/modules',
-    'app/.git/modules/vendor',
-    'app/.git/worktrees',
-    'app/vendor',
-    'app/vendor/sub',
-  ]
+  const CHANGES = `app/.git/config app/.git/hooks/pre-commit app/.git/modules/vendor/sub/config
+    app/.git/modules/vendor/sub/hooks/post-checkout app/.git/modules/other app/.git/worktrees/beside/commondir
+    app/.git/worktrees/beside/gitdir app/.git/worktrees/other app/vendor/sub/.git beside/.git
+    library/.git/config`.split(/\s+/)
+  const NEW = `app/.git/commondir app/.git/config.worktree app/.git/info/attributes app/.git/objects/info/alternates
+    app/.git/modules/vendor/sub/commondir app/.git/worktrees/beside/config.worktree library/.git/modules
+    library/.git/worktrees app/vendor/sub/x/.git`.split(/\s+/)
+  const MOVES = `app app/.git app/.git/hooks app/.git/modules app/.git/modules/vendor app/.git/worktrees app/vendor
+    app/vendor/sub`.split(/\s+/)
 
   const plant = (paths: readonly string[]) =>
     `cd /zone; for path in ${paths.join(' ')}; do mkdir -p "$(dirname $path)"; echo evil >>$path && echo "$path"; done 2>/dev/null; true`
