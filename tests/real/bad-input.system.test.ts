@@ -2,7 +2,7 @@
  * Refusals because of broken surroundings: the code, the status, a hint, and nothing started or made. tests/cli/refusals.md has the
  * refusals of the command line as text.
  */
-import { chmod, copyFile, mkdir, readdir, symlink } from 'node:fs/promises'
+import { chmod, mkdir, readdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
@@ -106,22 +106,6 @@ describeWith(['bwrap', 'userns'], 'the engine', () => {
 
   test('needs no program on PATH', async () => {
     expect(await run(await pathWith({}), [])).toEqual({ status: 0, out: 'ran\n', err: '' })
-  })
-
-  test('bwrap is refused by name when it is not on PATH', async () => {
-    const { status, out, err } = await run(await pathWith({}), ['--engine', 'bwrap'])
-    expect({ status, out }).toEqual({ status: 125, out: '' })
-    expect(err).toMatch(/^llm-do: error NO_BACKEND: .*bwrap/)
-    expect(err).toMatch(/hint: .*(install|doctor)/s)
-  })
-
-  testWith('root', 'is never a setuid bwrap', async () => {
-    const bin = await pathWith({}, ['node', 'sh', 'env'])
-    const { stdout } = await execa('sh', ['-c', 'command -v bwrap'])
-    await copyFile(stdout, join(bin, 'bwrap'))
-    await chmod(join(bin, 'bwrap'), 0o4755)
-    const { status, err } = await run(bin, ['--engine', 'bwrap'])
-    expect({ status, err }).toEqual({ status: 125, err: expect.stringContaining('setuid') })
   })
 
   test.each([

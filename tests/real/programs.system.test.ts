@@ -39,18 +39,6 @@ describeWith(['userns'], 'real programs', () => {
     expect(await textHere(['--', './main'], { cwd: directory })).toEqual({ status: 3, out: '42\n', err: '' })
   })
 
-  testWith('git', 'git commits into a repository that it may write, and its hooks stay as they are', async () => {
-    const cwd = await repository()
-    const who = ['-c', 'user.name=Bob', '-c', 'user.email=bob@example.com']
-    const committed = await textHere(['--rw', '.', '--', 'git', ...who, 'commit', '-qam', 'Add a line'], { cwd })
-    expect(committed).toEqual({ status: 0, out: '', err: '' })
-    const planted = await textHere(['--rw', '.', '-c', 'echo x > .git/hooks/pre-commit'], { cwd })
-    expect(planted).toMatchObject({ status: 2, err: expect.stringContaining('Read-only file system') })
-    const { stdout } = await execa('git', ['-C', cwd, 'log', '--format=%s'], { env: { HOME: cwd } })
-    expect(stdout.split('\n')).toEqual(['Add a line', 'Begin a poem'])
-    expect(await readdir(join(cwd, '.git/hooks'))).not.toContain('pre-commit')
-  })
-
   testWith(
     ['root', 'git'],
     "root runs git in another user's repository: inside, it is the sandbox user's",

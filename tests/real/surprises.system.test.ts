@@ -12,18 +12,6 @@ const FILES = { 'here.txt': 'here\n', 'out/.keep': '', 'src/a.c': 'a\n' }
 const withMask = (mask: string) => ['sh', '-c', `umask ${mask}; exec "$@"`, 'sh']
 
 describeWith(['userns'], "the caller's directory", () => {
-  test.each([
-    ['an empty command line', []],
-    ['another directory', ['--ro', '/opt']],
-  ])('is mounted with %s', async (_what, options) => {
-    const cwd = await directoryWith(FILES)
-    expect(await textHere([...options, '--', 'sh', '-c', 'pwd; cat here.txt'], { cwd })).toEqual({
-      status: 0,
-      out: '/workspace\nhere\n',
-      err: '',
-    })
-  })
-
   test('stays read-only around the part that may be written', async () => {
     const cwd = await directoryWith(FILES)
     const script = 'echo 1 >out/made; echo 2 >made'
@@ -58,22 +46,6 @@ describeWith(['userns'], "the caller's directory", () => {
     expect([status, out.split('\n')[0]]).toEqual([inside === '/workspace' ? 0 : 2, inside ?? cwd])
     expect(await readdir(cwd)).toEqual(['made'])
     expect(await readdir(dirname(cwd))).toEqual(['project'])
-  })
-
-  test.each<[string, readonly string[], Readonly<Record<string, string>>]>([
-    ['by its option', ['--no-workspace'], {}],
-    ['by its variable', [], { LLM_DO_EXEC_NO_WORKSPACE: '1' }],
-    ['with a zone', ['--no-workspace', '--ro', '/opt'], {}],
-  ])('is left out %s', async (_how, options, env) => {
-    const cwd = await directoryWith(FILES)
-    const { status, out } = await textHere([...options, '--', 'sh', '-c', 'pwd; ls -A'], { cwd, env })
-    expect([status, out]).toEqual([0, '/workspace\n'])
-  })
-
-  test('that is a home is not mounted with a zone', async () => {
-    const home = await directoryWith({ secret: 's3cret\n' })
-    const seen = await textHere(['--ro', '/opt', '--', 'ls', '-A'], { cwd: home, env: { HOME: home } })
-    expect(seen).toEqual({ status: 0, out: '', err: '' })
   })
 })
 

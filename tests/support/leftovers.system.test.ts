@@ -1,14 +1,13 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { mkdir, rmdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { temporaryDirectory } from './directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from './leftovers.ts'
-import { describeWith } from './needs.ts'
-import { checkoutFor, currentUser } from './users.ts'
+import { currentUser } from './users.ts'
 
 /** Leaves something, and gives the words by which it must be named. */
 type Leave = (mark: string, runs: string) => Promise<string> | string
@@ -75,48 +74,5 @@ describe('what a run leaves is named', () => {
     await expectNothingLeft({ before, mark, runsDirectories })
     const named = await leave(mark, runsDirectories[0]!)
     await expect(expectNothingLeft({ before, mark, runsDirectories, graceMs: 100 })).rejects.toThrow(named)
-  })
-})
-
-const RUNS = currentUser() === 'root' ? '/run/llm-do/runs' : `/tmp/llm-do-${process.getuid?.()}/runs`
-
-/** A run that this process did not start, as far as /proc tells, in a directory that is not a test's; its record's path. */
-async function startOutside(env: NodeJS.ProcessEnv): Promise<string> {
-  const records = (): Promise<readonly string[]> => readdir(RUNS).catch(() => [])
-  const known = await records()
-  const program = join(checkoutFor(currentUser()), 'bin/llm-do')
-  // The shell between is the runner's living parent, and has none itself.
-  const script = `cd /; setsid sh -c '"$0" exec -- sleep 61.5; :' "$0" >&- 2>&- <&- &`
-  const { PATH } = process.env
-  await execa('sh', ['-c', script, program], { env: { PATH, ...env }, extendEnv: false, stdio: 'ignore' })
-  const find = async () => {
-    for (const name of await records()) {
-      const words = (await readFile(join(RUNS, name), 'utf8').catch(() => '')).split('\0')
-      if (!known.includes(name) && words.includes('61.5')) return { name, pid: Number(words[words.indexOf('pid') + 1]) }
-    }
-    return undefined
-  }
-  await expect.poll(find, { timeout: 20_000 }).toBeDefined()
-  const { name, pid } = (await find())!
-  onTestFinished(async () => {
-    process.kill(pid, 'SIGTERM')
-    await expect.poll(records, { timeout: 10_000 }).not.toContain(name)
-  })
-  return join(RUNS, name)
-}
-
-describeWith(['userns'], 'a live run', () => {
-  test('of another user, as this user, is no leftover here', async () => {
-    const mark = newMark()
-    const before = await takeSnapshot({ mark })
-    await startOutside({})
-    await expectNothingLeft({ before, mark, graceMs: 1_000 })
-  })
-
-  test('that this file has started is named, whatever its parent is', async () => {
-    const mark = newMark()
-    const before = await takeSnapshot({ mark })
-    const record = await startOutside({ MARK: process.env.TMPDIR })
-    await expect(expectNothingLeft({ before, mark, graceMs: 100 })).rejects.toThrow(`records: ${record}`)
   })
 })
