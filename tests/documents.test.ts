@@ -7,6 +7,8 @@ import { parse } from 'yaml'
 import { OPTIONS } from '../src/policy/options.ts'
 import { profileSchema } from '../src/policy/schema.ts'
 import { matches, parseTranscript } from './cli/transcript.ts'
+import { nodeRunList } from './launch-cache/node-runs.ts'
+import { expectFile, withPart } from './support/generated.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const { DIAGRAMS } = (await import(join(ROOT, 'scripts/pictures.mjs'))) as Pictures
@@ -123,4 +125,8 @@ describe('a picture', () => {
     )
     expect(matches(lines, shown.join('\n'))).toBe(true)
   })
+})
+
+test('the list of runs that start Node is the one that is tried', () => {
+  expectFile('docs/internals/architecture.md', (text) => withPart(text, 'node-runs', nodeRunList()))
 })
