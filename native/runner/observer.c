@@ -48,6 +48,7 @@ static struct rows refused = {refused_row, 0, OBSERVED_ROWS_MAX}, missing = {mis
 static struct observed_head head;
 static uint64_t calls; /* seen so far */
 static int has_network;
+static char workspace[OBSERVED_PATH_MAX]; /* the host's directory at /NAME in which the command starts; empty = there is none */
 
 static struct observed_row *oldest(struct rows *rows) {
   struct observed_row *found = rows->row;
@@ -210,10 +211,22 @@ static void observe(void) {
 
 /* ---- the end ---- */
 
+/* A name that climbs out of the workspace is one of the root, and on the host one of any directory above (src/run/led-out.ts). */
+static int is_above(const char *path) {
+  char directory[OBSERVED_PATH_MAX], candidate[2 * OBSERVED_PATH_MAX];
+  copy_text(directory, sizeof directory, workspace);
+  for (char *slash; (slash = strrchr(directory, '/')) && slash != directory;) {
+    *slash = 0;
+    snprintf(candidate, sizeof candidate, "%s%s", directory, path);
+    if (host_has(HOST, candidate)) return 1;
+  }
+  return 0;
+}
+
 /* What is to be made needs no more than its directory. */
 static int is_hidden(struct observed_row *row) {
   char directory[OBSERVED_PATH_MAX];
-  if (host_has(HOST, row->path)) return 1;
+  if (host_has(HOST, row->path) || (row->what == OBSERVED_HIDDEN_READ && is_above(row->path))) return 1;
   copy_text(directory, sizeof directory, row->path);
   char *slash = strrchr(directory, '/');
   if (row->what != OBSERVED_HIDDEN_WRITE || !slash || slash == directory) return 0;
@@ -272,11 +285,25 @@ static _Noreturn void become_observer(int listener, int report, pid_t launch) {
 
 /* ---- launch's side ---- */
 
-int observer_start(struct observer *observer, int listener, int can_connect) {
+static void note_workspace(const struct launchfile *file) {
+  struct entry workdir, zone;
+  size_t position = 0;
+  workspace[0] = 0;
+  if (!launchfile_find(file, V_WORKDIR, &workdir)) return;
+  while (launchfile_next(file, &position, &zone)) {
+    size_t length = zone.verb == V_ZONE ? strlen(zone.word[1]) : 0;
+    int holds = length && strncmp(workdir.word[0], zone.word[1], length) == 0 && strchr("/", workdir.word[0][length]);
+    if (holds && strrchr(zone.word[1], '/') == zone.word[1] && strlen(zone.word[0]) < sizeof workspace) copy_text(workspace, sizeof workspace, zone.word[0]);
+  }
+}
+
+int observer_start(struct observer *observer, int listener, const struct launchfile *file) {
+  struct entry net;
   int report[2];
   pid_t launch = getpid();
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, report) < 0) return -1;
-  has_network = can_connect;
+  has_network = !launchfile_find(file, V_NET, &net) || strcmp(net.word[0], "none") != 0;
+  note_workspace(file);
   observer->pid = sys_clone_beside();
   if (observer->pid == 0) become_observer(listener, report[1], launch);
   int error = errno;

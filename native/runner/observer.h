@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "lib/launch-file.h"
 #include "lib/observer-protocol.h"
 
 #include <sys/types.h>
@@ -23,8 +24,8 @@ struct observer {
 };
 #define OBSERVER_NONE {.pid = 0, .report = -1}
 
-/* `listener` becomes the observer's alone; `has_network`: addresses can be reached. Returns 0, or -1 with errno. */
-int observer_start(struct observer *observer, int listener, int has_network);
+/* `listener` becomes the observer's alone. Returns 0, or -1 with errno. */
+int observer_start(struct observer *observer, int listener, const struct launchfile *file);
 
 /* Nothing of the command is left: asks for the report, and ends it. May be called more than once. */
 void observer_finish(struct observer *observer);

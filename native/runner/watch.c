@@ -177,9 +177,7 @@ static void on_ended(struct run *run, const struct report *report) {
 
 /* Nothing that the command does waits longer than it takes to end the run. */
 static void on_observed(struct run *run, int listener) {
-  struct entry net;
-  int has_network = !launchfile_find(&run->file, V_NET, &net) || strcmp(net.word[0], "none") != 0;
-  if (observer_start(&run->observer, listener, has_network) == 0) return;
+  if (observer_start(&run->observer, listener, &run->file) == 0) return;
   run_record_failure(run, errno, "launch: observer", "");
   run_kill(run);
 }

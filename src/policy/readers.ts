@@ -157,17 +157,15 @@ function asciiHost(text: string): string | undefined {
 
 const EXPECTED_OTHER = `another host (for a port of this one: --allow-local PORT, which is ${LOCAL_NAME} inside)`
 
-/** `localhost:8080`, `127.0.0.1`: inside they are the sandbox itself, which needs no rule. */
-function isOwnLoopback(value: unknown): boolean {
-  const rule = typeof value === 'string' ? parseRule(value) : undefined
-  if (rule === undefined || rule.port === '*') return false
-  if (rule.pattern.kind !== 'range') return rule.pattern.kind === 'name' && rule.pattern.name === 'localhost'
-  return /^(?:127\.[\d.]+|::1)$/.test(printRange(rule.pattern.range))
+/** Inside, that name is the sandbox itself, which needs no rule. An address of the loopback is one that another name may lead to. */
+function isLocalhost(value: unknown): boolean {
+  const pattern = typeof value === 'string' ? parseRule(value)?.pattern : undefined
+  return pattern?.kind === 'name' && pattern.name === 'localhost'
 }
 
 /** The same, or a name for the hosts that a tool of the caller is set up for. */
 export const readAllowedHost: Reader<string> = (value) => {
-  if (isOwnLoopback(value)) return misunderstood(EXPECTED_OTHER, value)
+  if (isLocalhost(value)) return misunderstood(EXPECTED_OTHER, value)
   if (typeof value !== 'string' || !value.startsWith('@')) return readHost(value)
   if (toolOf(value) !== undefined) return understood(value)
   return oneOf(TOOL_NAMES)(value)

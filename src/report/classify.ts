@@ -32,7 +32,7 @@ import {
   UNBUFFERED_HINT,
 } from './hints.ts'
 import { networkDenials, networkHints, networkUse, networkWarnings, recordHints } from './network.ts'
-import { observedDenials, observerWarnings } from './observed.ts'
+import { type LedPaths, observedDenials, observerWarnings } from './observed.ts'
 import { CONFIG_LOCKED_HINT, guardWarnings, protectedHeadline, protectedHints } from './protected.ts'
 import type { Denial, Reason, Result } from './result.ts'
 import { socketDenials } from './socket-denials.ts'
@@ -52,6 +52,7 @@ export interface ClassifyExtras extends FailureContext {
   readonly isAtTerminal?: boolean
   /** The same of what stderr names. */
   readonly hidden?: readonly InvisiblePath[]
+  readonly led?: LedPaths
   /** Home directories of this machine, in which credentials may lie. */
   readonly homes?: readonly string[]
 }
@@ -234,10 +235,10 @@ function denialsOf({
   outcome,
   plan,
   command,
-  extras: { hidden = [], homes = [] },
+  extras: { hidden = [], homes = [], led = new Map() },
 }: DenialInput): readonly Denial[] {
   const failed = outcome.exitCode !== 0 && endedOnItsOwn(outcome)
-  const observed = observedDenials(outcome, { plan, homes })
+  const observed = observedDenials(outcome, { plan, homes, led })
   return [
     ...guardDenials(outcome, plan),
     ...networkDenials(outcome),

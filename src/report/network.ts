@@ -64,14 +64,9 @@ export const allowFix = (host: string, port: number): Fix => ({
   key: 'network.allow',
 })
 
-/** The loopback of this host, which only its own name leads to. */
-const LOOPBACK = /^(?:127\.[\d.]+|::1)$/
-const localFix = (port: number): Fix => ({ fix: `--allow-local ${port === 0 ? 'PORT' : port}`, key: 'network.local' })
-
 function fixOf({ host, port, verdict, rule }: ReachedHost): Fix {
   if (verdict === 'denied') return { fix: `take back --deny-host ${rule}`, key: 'network.deny' }
-  if (host === LOCAL_NAME) return localFix(port)
-  if (verdict === 'not-public' && LOOPBACK.test(rule)) return localFix(port)
+  if (host === LOCAL_NAME) return { fix: `--allow-local ${port === 0 ? 'PORT' : port}`, key: 'network.local' }
   return allowFix(verdict === 'not-public' ? rule : host, port)
 }
 

@@ -8,14 +8,19 @@ import type { Observation, Observed } from '../contract.ts'
 import { isDangerousSocket } from '../plan/known-sockets.ts'
 import type { Plan } from '../plan/plan.ts'
 import { holdsCredentials, isCredential, normal } from '../plan/well-known-paths.ts'
+import type { InvisiblePath } from './hints.ts'
 import { allowFix } from './network.ts'
 import type { Denial } from './result.ts'
 import { showFix, writeDenial } from './stderr-denials.ts'
+
+/** Paths inside that the host does not have, and what it has in their place above the workspace (src/run/led-out.ts), where that may be told. */
+export type LedPaths = ReadonlyMap<string, InvisiblePath | undefined>
 
 export interface ObservedBy {
   readonly plan: Plan
   /** Home directories of this machine, the caller's among them. */
   readonly homes: readonly string[]
+  readonly led?: LedPaths
 }
 
 type Seen = Omit<Denial, 'count' | 'evidence'>
@@ -25,9 +30,17 @@ export function observedDenials({ observed }: Outcome, by: ObservedBy): readonly
   if (observed === undefined || observed.isLost || observed.unread > 0) return undefined
   return observed.rows.toSorted(byWeight).flatMap((row): readonly Denial[] => {
     const path = row.what === 'unreachable' ? row.path : normal(row.path)
-    const seen = isTold({ ...row, path }, by.homes) ? SEEN[row.what](path, by.plan) : undefined
+    const seen = isTold({ ...row, path }, by.homes) ? seenRow({ ...row, path }, by) : undefined
     return seen === undefined ? [] : [{ ...seen, count: row.count, evidence: 'sandbox' }]
   })
+}
+
+function seenRow({ what, path }: Observed, { plan, led }: ObservedBy): Seen | undefined {
+  if (led?.has(path) !== true) return SEEN[what](path, plan)
+  const elsewhere = led.get(path)
+  if (elsewhere === undefined) return undefined
+  const { path: target, flags = '' } = elsewhere
+  return hidden('read', target, { fix: flags, key: flags === '' ? '' : 'zones' })
 }
 
 /** Programs look for a file in many places, and go on without. */

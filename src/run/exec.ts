@@ -13,10 +13,11 @@ import type { GuardedLaunch } from '../launch-cache/store.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
 import { changedWarnings, openedIn } from '../plan/opened.ts'
 import type { Plan } from '../plan/plan.ts'
-import { holdsCredentials, isWithin } from '../plan/well-known-paths.ts'
+import { holdsCredentials, isWithin, normal } from '../plan/well-known-paths.ts'
 import { classify } from '../report/classify.ts'
 import type { InvisiblePath } from '../report/hints.ts'
 import { missingNames } from '../report/missing-names.ts'
+import type { LedPaths } from '../report/observed.ts'
 import type { Result } from '../report/result.ts'
 import { absolutePathsIn, endOf } from '../report/stderr-denials.ts'
 import { withCallbacks } from './callbacks.ts'
@@ -135,6 +136,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     ...hiddenPaths(prepared, outcome),
     interpreter: isInterpreterMissing(outcome) ? invisibleInterpreter(prepared) : undefined,
     homes: request.homes,
+    led: ledRows(prepared, outcome),
     isCaptured: request.captured,
     isAtTerminal: !request.captured && isatty(2),
     pending: await pendingAfter({
@@ -143,6 +145,14 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     ...(plan.engine === undefined || outcome.failure === undefined ? {} : { program: `${nativeDirectory()}/llm-do` }),
     ...(facts.surroundings === undefined ? {} : { around: facts.surroundings }),
   })
+}
+
+/** Some names of the sandbox's root lie above the workspace on the host. The result has their path on the host, or leaves them out. */
+function ledRows(prepared: Prepared, { observed }: Outcome): LedPaths {
+  const reads = (observed?.rows ?? []).filter(({ what }) => what === 'hidden-read').map(({ path }) => normal(path))
+  const elsewhere = reads.filter((path) => existing([path]).length === 0)
+  const led = (path: string) => ledOut({ paths: [path], modules: [], isPythonModule: false }, prepared)[0]
+  return new Map(elsewhere.map((path) => [path, led(path)]))
 }
 
 /** Paths that are here and not inside, among the words of a command that has failed and in what it said: never for the reason. */

@@ -20,6 +20,7 @@ import { runProgram } from '../os/run-program.ts'
 import { SANDBOX_HOME, shown } from '../plan/well-known-paths.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Zone } from '../policy/values.ts'
+import { shellWord } from '../text/shell-word.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
@@ -71,8 +72,8 @@ function checkHome(home: string, { uid, project }: Pick<HomeCaller, 'uid' | 'pro
     ...(isThere(home) && !isOwnDirectory(home, uid, 0) ? [home] : []),
   ]
   const [first] = wrong
-  if (first !== undefined) throw notOurs(first)
-  if (isThere(home) && projectOf(holder, uid) !== project) throw notOurs(holder)
+  if (first !== undefined) throw notOurs(first, uid)
+  if (isThere(home) && projectOf(holder, uid) !== project) throw notOurs(holder, uid)
 }
 
 /** @throws SandboxError ZONE_INVALID where it cannot be made, or is not ours when it is there */
@@ -101,8 +102,11 @@ const projectOf = (holder: string, uid: number): string | undefined =>
 
 const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined
 
-const notOurs = (path: string): SandboxError =>
-  refusal(`${shown(path)} is to hold a home that is kept, and is no private directory of yours`, `ls -ld ${path}`)
+function notOurs(path: string, uid: number): SandboxError {
+  const isOpen = isOwnDirectory(path, uid, 0) && !isOwnDirectory(path, uid)
+  const hint = isOpen ? `chmod 700 ${shellWord(path)}` : `ls -ld ${shellWord(path)}`
+  return refusal(`${shown(path)} is to hold a home that is kept, and is no private directory of yours`, hint)
+}
 
 const refusal = (message: string, hint: string): SandboxError => new SandboxError('ZONE_INVALID', message, { hint })
 

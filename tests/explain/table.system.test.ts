@@ -1,7 +1,8 @@
 /** Refusals of real programs, with the flag that allows them: with that flag the programs succeed. */
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { ENGINES } from '../escape/chain.ts'
@@ -58,6 +59,17 @@ const CASES: Case[] = [
     'a new file in a hidden directory',
     ({ hidden }) => sh(`echo x >${hidden}/place/new`),
     ({ hidden }) => `mount write ${hidden}/place/new -> --rw ${hidden}/place zones`,
+  ],
+  [
+    'a name that climbs out of a package',
+    () => sh('exec 2>&-; cat ../shared'),
+    ({ cwd }) => `mount read ${dirname(cwd)}/shared -> --ro ${dirname(cwd)} zones`,
+    {
+      prepare: ({ cwd }) => {
+        writeFileSync(join(cwd, '../package.json'), '{ "workspaces": ["work"] }')
+        writeFileSync(join(cwd, '../shared'), 'text')
+      },
+    },
   ],
   [
     "the caller's directory by the name that the host has for it",

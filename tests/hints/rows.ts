@@ -130,7 +130,17 @@ const NOT_RUN: Rows = {
 
 /* ---- zones ---- */
 
+/** The state directory of a plain user. */
+const OPEN_STATE = 'mkdir -p ../home/.local/state/llm-do; chmod 755 ../home/.local/state/llm-do'
+
 const ZONES: Rows = {
+  'a kept home below a directory that is open to others': {
+    as: PLAIN,
+    make: OPEN_STATE,
+    provoke: 'llm-do exec --home agent -- true',
+    said: /hint: (chmod 700 \S+)$/m,
+    follow: doFirst,
+  },
   ...rowsFor(['--ro', '--rw', '--cow'], (flag) => [
     `${flag} of a directory that does not exist`,
     {

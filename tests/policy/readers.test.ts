@@ -112,7 +112,7 @@ describe.each(CASES)('%s', (_what, reader, good, bad) => {
 
 test('a tool may stand in the place of an allowed host, and a near miss is named', () => {
   expect(read.readAllowedHost('@npm')).toEqual({ ok: true, value: '@npm' })
-  for (const own of ['localhost', 'localhost:80', '127.0.0.1:80', '[::1]'])
+  for (const own of ['localhost', 'localhost:80'])
     expect(read.readAllowedHost(own)).toMatchObject({
       ok: false,
       expected: expect.stringContaining('--allow-local PORT'),

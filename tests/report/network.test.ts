@@ -21,14 +21,6 @@ describe('the flag that would allow', () => {
     ['a usual port', row('a.test', 443, 'not-listed'), 'connect', 'a.test:443', '--allow-host a.test'],
     ['another port', row('a.test', 22, 'not-listed'), 'connect', 'a.test:22', '--allow-host a.test:22'],
     ['a private address', at22('not-public', '10.1.2.3'), 'connect', 'a.test:22', '--allow-host 10.1.2.3:22'],
-    [
-      'the loopback of this host',
-      at22('not-public', '127.0.0.1'),
-      'connect',
-      'a.test:22',
-      '--allow-local 22',
-      'network.local',
-    ],
     ['an IPv6 address', at22('not-public', 'fd00::1'), 'connect', 'a.test:22', '--allow-host [fd00::1]:22'],
     [
       'what is denied',

@@ -56,6 +56,15 @@ describe('what an observer saw', () => {
     expect(targets).toEqual(['1.2.3.4:80', '/workspace/b', '/c', '/a'])
   })
 
+  test('is told by its path on the host where it climbed out, and not at all where that may not be told', () => {
+    const led = new Map([
+      ['/base', { path: '/srv/base', flags: '--ro /srv' }],
+      ['/key', undefined],
+    ])
+    const rows = [seen('hidden-read', '/base'), seen('hidden-read', '/key')]
+    expect(observedDenials(report(rows), { ...by, led })).toMatchObject([{ target: '/srv/base', fix: '--ro /srv' }])
+  })
+
   test('has a row for each kind', () => {
     expect(told(...OBSERVATIONS.map((what) => seen(what, '/srv/x/y:1')))).toHaveLength(OBSERVATIONS.length)
   })
