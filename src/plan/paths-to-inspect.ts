@@ -18,6 +18,8 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
     ...trustQuestions(policy.network),
     request.cwd,
     ...(request.home === '' ? [] : [request.home]),
+    // A repository that goes, or comes, has another home.
+    ...(policy.home === null ? [] : [posix.join(request.homeProject ?? request.cwd, '.git')]),
     ...request.secretDirectories,
     ...searchPath(request.path),
     ...commandCandidates(request),

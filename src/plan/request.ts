@@ -28,6 +28,8 @@ export interface Request {
   readonly isParentUnseen?: true
   /** What git of the caller calls its user; only where the policy says `gitIdentity`. */
   readonly gitIdentity?: GitIdentity
+  /** The directory by which a home is kept, where that is not the caller's. */
+  readonly homeProject?: string
   /** The repository of the checkout that the caller stands in, where that is a linked worktree of git. */
   readonly worktree?: LinkedWorktree
   /** Directories of our own command and its interpreter, existing or not; only where the policy says `selfInside`. */

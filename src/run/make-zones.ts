@@ -39,7 +39,7 @@ async function madeHome(
 ): Promise<string | undefined> {
   if (!policy.zones.some((zone) => zone.isHome === true && zone.target === target)) return undefined
   const { makeHome } = await import('./homes.ts')
-  return makeHome(source, { uid: facts.uid, project: request.cwd })
+  return makeHome(source, { uid: facts.uid, project: request.homeProject ?? request.cwd })
 }
 
 /** What is ours for commands is closed to all others from the start. Whether it still is, the next plan says. */

@@ -40,6 +40,7 @@ import { type BackendName, isWritable } from '../policy/values.ts'
 import type { JsonForm } from '../report/json.ts'
 import { decidingPaths, describeCaller, type Environment, ownPrograms, profileDirectories } from './caller.ts'
 import { filterOf, mountWaysOf } from './filter.ts'
+import { nearerRepositories, projectOf } from './home-project.ts'
 import type { HomeCaller } from './homes.ts'
 import type { NarrowingSources } from './narrowing-sources.ts'
 import { observeMachine, observePolicyPaths, openSocketsIn } from './observe.ts'
@@ -295,7 +296,7 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
     captured: options.mode !== 'inherit',
   })
   // Under a worker nothing is shown but what was granted and asked for.
-  const look = options.narrow === undefined ? lookForWorktree(caller.cwd, process.getuid?.() ?? -1) : NO_LOOK
+  const look = options.narrow === undefined ? lookForWorktree(caller.cwd, ownUid()) : NO_LOOK
   const { worktree, repository } = look
   const seen = {
     ...caller,
@@ -307,16 +308,26 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
   const spoken = environmentLayers(env, seen.cwd)
   const { policy, sources } = await policyOf({ options, request: seen, env, spoken: spoken.layers })
   const places = await placesOf(policy, seen, env)
+  const homeProject = policy.home === null ? seen.cwd : projectOf(seen.cwd, look, { uid: ownUid(), home: seen.home })
+  const nearer = homeProject === seen.cwd || worktree !== undefined ? [] : nearerRepositories(seen.cwd, homeProject)
   const question = toolQuestion({ policy, request: seen, env })
-  const resolved = await resolveToolHosts(await withKeptHome(policy, { env, project: seen.cwd }), question)
+  const resolved = await resolveToolHosts(await withKeptHome(policy, { env, project: homeProject }), question)
   const { identity, tools } = readGitIdentity(resolved, question)
   const request = {
     ...seen,
     ...places,
+    ...(homeProject === seen.cwd ? {} : { homeProject }),
     ...(identity === undefined ? {} : { gitIdentity: identity }),
     ...(resolved.policy.selfInside ? { ownPrograms: ownPrograms() } : {}),
   }
-  return { env, request, spoken, grant: resolved.policy, sources: withFiles(withFiles(sources, tools), look), tools }
+  return {
+    env,
+    request,
+    spoken,
+    grant: resolved.policy,
+    sources: withFiles(withFiles(withFiles(sources, tools), look), { read: [], missing: nearer }),
+    tools,
+  }
 }
 
 /** Loaded for those who keep one: its name takes node's cryptography. */
@@ -357,6 +368,8 @@ const withFiles = (sources: Prepared['sources'], { read, missing }: Prepared['so
   read: [...new Set([...sources.read, ...read])],
   missing: [...new Set([...sources.missing, ...missing])],
 })
+
+const ownUid = (): number => process.getuid?.() ?? -1
 
 function checkedCommand(command: readonly string[]): readonly string[] {
   if (command[0] === undefined)

@@ -4,8 +4,10 @@
  */
 import { realpathSync } from 'node:fs'
 import { SandboxError } from '../../error.ts'
+import { lookForWorktree } from '../../host/linked-worktree.ts'
 import { table } from '../../report/table.ts'
 import { neutralise } from '../../report/text.ts'
+import { projectOf } from '../../run/home-project.ts'
 import { listHomes, removeHome } from '../../run/homes.ts'
 import type { Call } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
@@ -22,7 +24,9 @@ async function list(call: Call, isJson: boolean): Promise<void> {
 }
 
 async function remove(call: Call, wanted: string): Promise<void> {
-  const here = realpathSync.native(currentDirectory(call))
+  const directory = realpathSync.native(currentDirectory(call))
+  const uid = process.getuid?.() ?? -1
+  const here = projectOf(directory, lookForWorktree(directory, uid), { uid, home: call.env['HOME'] ?? '' })
   const home = kept(call).find(({ name, project }) => name === wanted && project === here)
   if (home === undefined)
     throw new SandboxError('ZONE_INVALID', `no home ${JSON.stringify(wanted)} is kept for this directory`, {
