@@ -3,7 +3,7 @@
  * the client does not take it.
  */
 import { spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, linkSync, mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
@@ -46,10 +46,10 @@ function withMade(directory: string, make: () => void): string {
   return directory
 }
 
+/** Another name of the one socket there is. */
 function socketIn(directory: string): string {
-  const listen = `import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])`
   rmSync(join(made(directory), 'socket'), { force: true })
-  expect(spawnSync('python3', ['-c', listen, 'socket'], { cwd: directory }).status).toBe(0)
+  linkSync(at('any-socket'), join(directory, 'socket'))
   return directory
 }
 
@@ -69,6 +69,8 @@ beforeAll(async () => {
   Object.assign(site, { path: made(join(path, 'work')), home: made(join(path, 'home')), remove })
   // A plan that saw them missing would be stale.
   for (const own of ['.config/llm-do/profiles/more', '.cache/llm-do/launch']) made(homeAt(own))
+  const listen = `import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])`
+  expect(spawnSync('python3', ['-c', listen, 'any-socket'], { cwd: site.path }).status).toBe(0)
   symlinkSync(site.home, at('named-home'))
   symlinkSync(made(at('led/bin')), at('named-tools'))
   symlinkSync(made(at('private/runtime')), at('named-runtime'))
