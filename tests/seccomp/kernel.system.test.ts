@@ -7,17 +7,13 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import type { Plan } from '../../src/plan/plan.ts'
-import { compileProfile, toHex } from '../../src/seccomp/compile.ts'
 import { ERRNO } from '../../src/seccomp/errno.ts'
-import { keptSets } from '../../src/seccomp/filter.ts'
 import { clausesFor, PROFILE_NAMES, type ProfileName, rulesOf } from '../../src/seccomp/rules.ts'
 import { SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { fill, runForText } from '../real/directory.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { guest } from '../support/driver.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { checkoutFor, currentUser } from '../support/users.ts'
 import { ARCH, buildFixtures } from './fixtures.ts'
 
 /** -1 in every register: no valid pointer, descriptor, flag or id. */
@@ -153,27 +149,6 @@ describeWith(['userns', 'bwrap'], 'a sandbox inside the sandbox', () => {
     const outputOf = async (profile: ProfileName) =>
       (await execa(...under(profile, ['bwrap', ...inner]), { reject: false })).stdout
     expect([await outputOf('nested'), await outputOf('default')]).toEqual(['inner', ''])
-  })
-})
-
-/* The filters of the built program, which does not compile those of shipped profiles, and those that a profile names by a path. */
-const PROGRAM = join(checkoutFor(currentUser()), 'bin/llm-do-exec')
-const ALWAYS = keptSets({ isRoot: currentUser() === 'root' })
-
-async function plannedFilter(profile: string): Promise<Plan['seccomp']> {
-  const home = await temporaryDirectory()
-  const { stdout } = await execa(PROGRAM, ['--seccomp', profile, '--plan=json', '--', 'true'], {
-    cwd: home,
-    env: { PATH: process.env.PATH, HOME: home },
-    extendEnv: false,
-  })
-  return (JSON.parse(stdout) as Plan).seccomp
-}
-
-describeWith(['userns'], 'The built program plans', () => {
-  test.each([...PROFILE_NAMES, 'off' as const])('the filter %s as it would be compiled', async (profile) => {
-    const { arch, filter } = await plannedFilter(profile)
-    expect(filter).toBe(toHex(compileProfile({ profile, arch, always: ALWAYS }).filter))
   })
 })
 
