@@ -3,13 +3,12 @@ import { chmod, chown, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import { statusValue } from '../../src/doctor/contract-types.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { makeTestSite, PROBE, sh, words } from './chain.ts'
-import { planOnce } from './launch.ts'
+import { planOnce, supervised } from './launch.ts'
 
 const SIGNALS = ['SigBlk', 'SigIgn', 'SigCgt']
 
@@ -18,11 +17,7 @@ describeWith('userns', 'a command', () => {
     const site = await makeTestSite()
     const look = `${PROBE} descriptors; cat /proc/self/status; umask`
     const launch = (await planOnce({ site, engine: 'unshare', command: sh(look) })).launch()
-    const dirty = { ...launch, file: site.probe, argv: ['dirty', launch.file, ...launch.argv] }
-    const { stdout } = await superviseNamespace({
-      launch: dirty,
-      stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
-    })
+    const { stdout } = await supervised(launch, [site.probe, 'dirty'])
     const text = Buffer.from(stdout.head).toString()
     expect(text).toMatch(/^0\n1\n2\nName:/)
     expect(SIGNALS.map((name) => statusValue(text, name))).toEqual(SIGNALS.map(() => '0000000000000000'))

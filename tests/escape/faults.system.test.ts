@@ -1,11 +1,10 @@
 /** Kernels that lack a call the chain wants: it takes its other way with every protection, or refuses and says what is missing. */
 import { expect, test } from 'vitest'
-import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import { statusValue } from '../../src/doctor/contract-types.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
 import { makeTestSite, PROBE, sh } from './chain.ts'
-import { planOnce } from './launch.ts'
+import { planOnce, supervised } from './launch.ts'
 
 const MISSING = [
   { calls: 'clone3', names: ['clone3'] },
@@ -42,12 +41,9 @@ function expectWalls(text: string): void {
 
 describeWith(['gcc', 'userns'], 'on a kernel without a call', () => {
   test.each(MISSING)('without $calls the walls stand or the run is refused', async ({ names }) => {
-    const [file, filter] = await kernelThat([{ refuses: names, with: 'ENOSYS' }])
+    const kernel = await kernelThat([{ refuses: names, with: 'ENOSYS' }])
     const launch = (await planOnce({ site: await makeTestSite(), engine: 'unshare', command: sh(LOOK) })).launch()
-    const outcome = await superviseNamespace({
-      launch: { ...launch, file, argv: [filter, launch.file, ...launch.argv] },
-      stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
-    })
+    const outcome = await supervised(launch, kernel)
     if (outcome.reason === 'setup') {
       expect(outcome.failure).toMatchObject({ errno: 'ENOSYS' })
       expect(outcome.failure?.step).not.toBe('')

@@ -4,20 +4,17 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import type { NativeLaunch } from '../../src/backends/launch.ts'
-import { superviseNamespace } from '../../src/backends/namespace/run.ts'
-import { LAUNCH_FILE_MAGIC } from '../../src/contract.ts'
 import { until } from '../pool/pool.ts'
 import { partWords, runPart } from '../support/host-part.ts'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
 import { makeTestSite, sh } from './chain.ts'
-import { planOnce } from './launch.ts'
+import { planOnce, supervised } from './launch.ts'
+import { withRecords } from './unguarded.ts'
 
 /** unlinkat with AT_REMOVEDIR, fcntl.h: what rmdir is. */
 const busyDirectories = () =>
   kernelThat([{ refuses: ['unlinkat'], with: 'EBUSY', from: { argument: 2, value: 0x200 } }])
-
-const QUIET = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
 
 /** Pairs of words, each ended by NUL. */
 const groupOf = (record: string): string => /(?:^|\0)cgroup\0([^\0]*)/.exec(readFileSync(record, 'utf8'))?.[1] ?? ''
@@ -55,11 +52,7 @@ describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
     expect(readdirSync(runsDirectory)).toEqual([])
 
     const [file, filter] = await busyDirectories()
-    const launch = planned.launch()
-    const outcome = await superviseNamespace({
-      launch: { ...launch, file, argv: [filter, launch.file, ...launch.argv] },
-      stdio: QUIET,
-    })
+    const outcome = await supervised(planned.launch(), [file, filter])
     const prune = () => runPart('runs', ['prune', runsDirectory])
     onTestFinished(async () => void (await prune()))
     expect(outcome).toMatchObject({ reason: 'exit', exitCode: 7 })
@@ -75,15 +68,9 @@ describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
   })
 })
 
-/** With one more record in its launch file. */
-const withRecord = (launch: NativeLaunch, ...words: readonly string[]): NativeLaunch => ({
-  ...launch,
-  descriptors: launch.descriptors.map((one) =>
-    one.carries === 'bytes' && Buffer.from(one.bytes).toString().startsWith(`${LAUNCH_FILE_MAGIC}\0`)
-      ? { ...one, bytes: Buffer.from(`${Buffer.from(one.bytes)}`.replace(/end\0$/, `${words.join('\0')}\0end\0`)) }
-      : one,
-  ),
-})
+/** With a limit that is narrower for the stager. */
+const narrowed = (launch: NativeLaunch, value: string): NativeLaunch =>
+  withRecords(launch, (records) => [...records, ['narrow', FILE, value]])
 
 /** What a file of the run's group says; nothing while there is no group yet. */
 function settingOf(runsDirectory: string, file: string): string {
@@ -101,8 +88,8 @@ describeWith(['root', 'userns'], 'what a limit holds more for the stager', () =>
     const runsDirectory = join(site.base, 'llm-do/runs')
     const command = sh('until [ -e /zone/seen ]; do sleep 0.05; done; exit 7')
     const planned = await planOnce({ site, engine: 'unshare', command, runsDirectory })
-    const launch = withRecord(planned.launch(), 'narrow', FILE, '3')
-    const run = superviseNamespace({ launch, stdio: QUIET })
+    const launch = narrowed(planned.launch(), '3')
+    const run = supervised(launch)
     await until(async () => (settingOf(runsDirectory, FILE) === '3' ? true : undefined), 'the narrower limit')
     writeFileSync(join(site.zone, 'seen'), '')
     expect(await run).toMatchObject({ reason: 'exit', exitCode: 7 })
@@ -110,10 +97,10 @@ describeWith(['root', 'userns'], 'what a limit holds more for the stager', () =>
 
   test('ends the run where it cannot be taken away', async () => {
     const planned = await planOnce({ site: await makeTestSite(), engine: 'unshare', command: ['sleep', '60'] })
-    const launch = withRecord(planned.launch(), 'narrow', FILE, 'nothing')
+    const launch = narrowed(planned.launch(), 'nothing')
     const failure = { step: 'launch: set limit', path: FILE, errno: 'EINVAL' }
     // The stager is reaped at the moment when the command begins; one that had begun is lost, and no failure of the setup.
     const reason = expect.stringMatching(/^(setup|lost)$/)
-    expect(await superviseNamespace({ launch, stdio: QUIET })).toMatchObject({ reason, exitCode: null, failure })
+    expect(await supervised(launch)).toMatchObject({ reason, exitCode: null, failure })
   })
 })

@@ -12,7 +12,7 @@ import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
 import { processesWith, until } from '../support/processes.ts'
 import { makeTestSite, PROBE, sh, words } from './chain.ts'
-import { planOnce } from './launch.ts'
+import { CAPTURE, planOnce } from './launch.ts'
 
 const expectGone = (word: string): Promise<void> =>
   expect.poll(() => processesWith(word), { timeout: 10_000, interval: 20 }).toEqual([])
@@ -44,7 +44,7 @@ describeWith('userns', 'the daemons of a command', () => {
     const started = { pid: 0 }
     const end = runLaunch({
       launch: planned.launch(),
-      stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
+      stdio: CAPTURE,
       isEarly: false,
       onStart: (pid) => (started.pid = pid),
       stop: async () => undefined,
@@ -78,7 +78,7 @@ describeWith(['unshare', 'userns', 'one-user'], 'launchers', () => {
       const started = { pid: 0 }
       const end = runLaunch({
         launch: planned.launch(),
-        stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
+        stdio: CAPTURE,
         isEarly: false,
         onStart: (pid) => Object.assign(started, { pid }),
         stop: async () => undefined,

@@ -29,6 +29,14 @@ export interface PlanInputs {
   readonly runsDirectory?: string
 }
 
+export const CAPTURE = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
+
+/** @param around a program and its words, which starts the launcher in its turn */
+export const supervised = (launch: NativeLaunch, around: readonly string[] = []): Promise<Outcome> => {
+  const [file = '', ...argv] = [...around, launch.file, ...launch.argv]
+  return superviseNamespace({ launch: { ...launch, file, argv }, stdio: CAPTURE })
+}
+
 export async function planOnce({
   site,
   engine,
@@ -77,10 +85,7 @@ export async function planOnce({
       stdin: 'nothing',
     })
   const run = async () => {
-    const outcome = await superviseNamespace({
-      launch: launch(),
-      stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
-    })
+    const outcome = await supervised(launch())
     return { outcome, stdout: Buffer.concat([outcome.stdout.head, outcome.stdout.tail]).toString() }
   }
   return { launch, run }

@@ -3,14 +3,13 @@ import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, wri
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import { hostCall } from '../../src/os/native-programs.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
 import { type PackageCopy, packageCopy } from '../support/package.ts'
 import { makeTestSite } from './chain.ts'
-import { planOnce } from './launch.ts'
+import { planOnce, supervised } from './launch.ts'
 
 /** A user of this file alone: no other test uses the name below /tmp. */
 const UID = 64_777
@@ -116,8 +115,7 @@ describeWith('userns', 'the record of a run', () => {
       const runsDirectory = join(own, 'runs')
       const planned = await planOnce({ site, engine: 'unshare', command: ['/bin/true'], runsDirectory })
       const run = async (name: string) => {
-        const launch = { ...planned.launch(), ...hostCall('launch', ['--id', name]) }
-        return superviseNamespace({ launch, stdio: { mode: 'capture', stdin: 'ignore', outputCap: null } })
+        return supervised({ ...planned.launch(), ...hostCall('launch', ['--id', name]) })
       }
       expect(await run(id)).toMatchObject({ reason: 'setup', failure: { step: 'launch: run id', path: id } })
       expect(await run('good')).toMatchObject({ reason: 'exit', exitCode: 0 })

@@ -4,14 +4,13 @@ import { appendFile, chmod, mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { beforeAll, expect, test } from 'vitest'
-import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import type { Outcome } from '../../src/backends/outcome.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { commOf, descendantsOf, until } from '../support/processes.ts'
 import { makeTestSite, sh, type TestSite } from './chain.ts'
-import { planOnce } from './launch.ts'
+import { planOnce, supervised } from './launch.ts'
 import { unguarded } from './unguarded.ts'
 
 const GIT_ENV = {
@@ -55,10 +54,7 @@ async function attempt({ site, script, guarded = true }: Attempt): Promise<Outco
   const values = { protect: ['.config/fish/config.fish'] }
   const planned = await planOnce({ site, engine: 'unshare', command: sh(script), values })
   const launch = planned.launch()
-  return superviseNamespace({
-    launch: guarded ? launch : unguarded(launch),
-    stdio: { mode: 'capture', stdin: 'ignore', outputCap: null },
-  })
+  return supervised(guarded ? launch : unguarded(launch))
 }
 
 const printed = ({ stdout }: Pick<Outcome, 'stdout'>): readonly string[] =>

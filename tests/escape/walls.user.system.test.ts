@@ -3,12 +3,11 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { makeTestSite, PROBE, sh, words } from './chain.ts'
-import { planOnce } from './launch.ts'
+import { planOnce, supervised } from './launch.ts'
 import { withRecords } from './unguarded.ts'
 
 /** In a mount namespace of its own, in which every mount is shared, as on a host with systemd. */
@@ -53,8 +52,7 @@ describeWith('userns', 'the tree', () => {
     const asRoot = withRecords(launch, (records) =>
       records.map((record) => (record[0] === 'identity' ? ['identity', record[1], '0', '0'] : record)),
     )
-    const stdio = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
-    expect(await superviseNamespace({ launch: asRoot, stdio })).toMatchObject({
+    expect(await supervised(asRoot)).toMatchObject({
       reason: 'setup',
       failure: { step: 'engine: identity' },
     })
