@@ -3,7 +3,8 @@
 //   src/where/it/is.ts tests/where/it/is.test.ts          the source that is broken, the file of the test that must fail then
 //       NAME (part of the test's title): what it breaks   without parentheses, any test of the file
 //         unchanged text [-removed-]{+added+} more text   as in `git diff --word-diff`; several lines are one text, which the source has once
-//       & src/another.ts                                  one more edit of the same row follows
+//       & text of the same source                         one more edit of the same row
+//       & src/another.ts                                  one more edit of the same row follows, in another source
 //     tests/another.test.ts                               rows of the same source and another test follow
 //
 // A line that begins with # is a comment. Everything is text: nothing is quoted or escaped.
@@ -36,7 +37,10 @@ export function readMutants(text) {
     const head = /^(?<name>[a-z0-9-]+)(?: \((?<title>.*?)\))?: (?<breaks>.+)$/.exec(rest)
     if (indent.length === 0 && /^[\w./-]+( [\w./-]+)?$/.test(rest)) [source, test] = rest.split(' ')
     else if (indent.length === 2) test = rest
-    else if (indent.length === 4 && rest.startsWith('& ')) row.edits.push({ file: rest.slice(2), lines: [] })
+    else if (indent.length === 4 && rest.startsWith('& '))
+      row.edits.push(
+        /^& [\w./-]+$/.test(rest) ? { file: rest.slice(2), lines: [] } : { file: source, lines: [rest.slice(2)] },
+      )
     else if (indent.length === 4 && head !== null) {
       const { name, title = '', breaks } = head.groups
       const project = projectOf(test)

@@ -36,13 +36,15 @@ test.each(rows)('$name replaces what is there once, and names a test that is the
 })
 
 test('a row is read as it is written', () => {
-  const row = '    x (a (b) c): no: wall\n      if ([-a-]{+b+}) c[-d\n      -]\n    & z.c\n        {+e+}f[0]'
+  const row =
+    '    x (a (b) c): no: wall\n      if ([-a-]{+b+}) c[-d\n      -]\n    & [-g-]h\n    & z.c\n        {+e+}f[0]'
   expect(readMutants(`# why\na.c o.test.ts\n  t.system.test.ts\n${row}`)).toEqual([
     {
       name: 'x',
       breaks: 'no: wall',
       edits: [
         { file: 'a.c', find: 'if (a) cd\n', replace: 'if (b) c' },
+        { file: 'a.c', find: 'gh', replace: 'h' },
         { file: 'z.c', find: '  f[0]', replace: '  ef[0]' },
       ],
       test: { project: 'system', file: 't.system.test.ts', name: 'a (b) c' },
