@@ -75,15 +75,24 @@ static void on_attempt(struct guard *guard, const struct guard_zone *zone, const
 
 static void on_unseen(struct guard *guard, const struct guard_zone *zone, const char *path) { add_attempt(guard, zone, path)->is_unseen = 1; }
 
-static void sweep_name(struct guard *guard, const struct guard_zone *zone, const char *path, const char *run) {
-  char at[PATH_MAX];
-  switch (guard_look_at_name(zone, path, at)) {
+static void sweep_look(struct guard *guard, const struct guard_zone *zone, enum look look, const char *path, const char *at, const char *run) {
+  switch (look) {
     case LOOK_FOUND:
     case LOOK_LINK: return on_attempt(guard, zone, at, run);
     case LOOK_FAILED: return on_unseen(guard, zone, path);
     case LOOK_MISSING:
     case LOOK_CLOSED: return;
   }
+}
+
+static void sweep_name(struct guard *guard, const struct guard_zone *zone, const char *path, const char *run) {
+  char at[PATH_MAX];
+  sweep_look(guard, zone, guard_look_at_name(zone, path, at), path, at, run);
+}
+
+static void sweep_cover(struct guard *guard, const struct guard_zone *zone, const struct guard_cover *cover, const char *run) {
+  char at[PATH_MAX];
+  sweep_look(guard, zone, guard_look_at_cover(zone, cover, at), cover->path, at, run);
 }
 
 /* Without its HEAD nothing is a repository, and the directory stays where it is: it may be the zone's root. */
@@ -142,6 +151,7 @@ unsigned guard_sweep(struct guard *guard, const char *run) {
     if (zone->names > 0) root_names_read(&zone->root, zone->fd);
     for (size_t name = 0; name < zone->names; name++)
       if (!root_names_lack(&zone->root, zone->name[name].path)) sweep_name(guard, zone, zone->name[name].path, run);
+    for (size_t cover = 0; cover < zone->covers; cover++) sweep_cover(guard, zone, &zone->cover[cover], run);
   }
   if (guard->attempts == 0 && guard->seen_zone) on_seen(guard);
   return guard->attempts;

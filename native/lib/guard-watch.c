@@ -113,6 +113,12 @@ static int is_there(struct guard *guard, const struct guard_zone *zone, const ch
   return (look == LOOK_FOUND || look == LOOK_LINK) && note(guard, zone, at); /* what fails now fails in the sweep */
 }
 
+static int is_replaced(struct guard *guard, const struct guard_zone *zone, const struct guard_cover *cover) {
+  char at[PATH_MAX];
+  enum look look = guard_look_at_cover(zone, cover, at);
+  return (look == LOOK_FOUND || look == LOOK_LINK) && note(guard, zone, at);
+}
+
 static int is_known(const struct guard_zone *zone, const char *path) {
   for (size_t i = 0; i < zone->repositories; i++)
     if (strcmp(zone->repository[i].path, path) == 0) return 1;
@@ -149,6 +155,9 @@ static int look_at_all(struct guard *guard) {
       if (!root_names_lack(&guard->zone[zone].root, guard->zone[zone].name[i].path) && is_there(guard, &guard->zone[zone], guard->zone[zone].name[i].path)) return 1;
   for (size_t i = 0; i < guard->watches; i++)
     if (has_new_repository_at(guard, &guard->watch[i])) return 1;
+  for (size_t zone = 0; zone < guard->zones; zone++)
+    for (size_t i = 0; i < guard->zone[zone].covers; i++)
+      if (is_replaced(guard, &guard->zone[zone], &guard->zone[zone].cover[i])) return 1;
   return 0;
 }
 
@@ -171,8 +180,17 @@ static int is_step_of(const char *path, const char *word) {
 
 static int concerns_repositories(const char *name) { return repository_system(name) || repository_part(name); }
 
-static int is_interesting(const struct guard_zone *zone, const char *name) {
-  if (zone->has_git && concerns_repositories(name)) return 1;
+static int is_in_place_of_cover(const struct guard_zone *zone, const char *directory, const char *name) {
+  size_t length = strlen(directory);
+  for (size_t i = 0; i < zone->covers; i++) {
+    const char *path = zone->cover[i].path;
+    if (strncmp(path, directory, length) == 0 && (length == 0 || path[length] == '/') && strcmp(path + length + (length > 0), name) == 0) return 1;
+  }
+  return 0;
+}
+
+static int is_interesting(const struct guard_zone *zone, const char *directory, const char *name) {
+  if ((zone->has_git && concerns_repositories(name)) || is_in_place_of_cover(zone, directory, name)) return 1;
   for (size_t i = 0; i < zone->names; i++)
     if (is_step_of(zone->name[i].path, name)) return 1;
   return 0;
@@ -198,7 +216,7 @@ static int on_event(struct guard *guard, const struct inotify_event *event) {
   if (!watch) return 0;
   if (!watch->in_tree && strcmp(event->name, "config.lock") == 0) guard->config_locked = 1;
   int is_new = (event->mask & IN_ISDIR) && watch_new_directory(guard, *watch, event->name);
-  return is_new || is_interesting(&guard->zone[watch->zone], event->name);
+  return is_new || is_interesting(&guard->zone[watch->zone], watch->path, event->name);
 }
 
 /* 1 = something has changed that is worth a look. */

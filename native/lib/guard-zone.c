@@ -4,6 +4,7 @@
 #include "lib/report-failure.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +30,18 @@ enum look guard_look_at_name(const struct guard_zone *zone, const char *path, ch
   enum look look = look_at(zone->fd, path, at, &status);
   const struct repository_system *system = look == LOOK_FOUND ? repository_system(last_word(path)) : NULL;
   return system && !repository_uses(system, &status) ? LOOK_MISSING : look;
+}
+
+static int is_cover(const struct guard_cover *cover, const struct stat *status) {
+  struct identity now = {status->st_dev, status->st_ino};
+  return guard_same_identity(&cover->identity, &now) && cover->type == (status->st_mode & S_IFMT);
+}
+
+enum look guard_look_at_cover(const struct guard_zone *zone, const struct guard_cover *cover, char *at) {
+  struct stat status;
+  if (cover->is_way || (fstatat(zone->fd, cover->path, &status, AT_SYMLINK_NOFOLLOW) == 0 && is_cover(cover, &status))) return LOOK_MISSING;
+  enum look look = look_at(zone->fd, cover->path, at, &status);
+  return (look == LOOK_FOUND || look == LOOK_LINK) && is_cover(cover, &status) ? LOOK_MISSING : look;
 }
 
 int guard_add_cover(struct guard_zone *zone, const char *path, const struct stat *status, int writable) {

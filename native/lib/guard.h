@@ -5,7 +5,7 @@
  * the way over itself, so that none of them can be renamed. What does not exist cannot be covered, and nothing is made in its
  * place. Launch watches the directories in which it could be made (inotify) and ends the run at the first attempt. The watch is
  * for promptness: a file system may not report everything, and a queue may overflow. The authority is the sweep at the end of
- * each run, when nothing inside is left: every missing name is looked up again, every zone looked through for git directories that
+ * each run, when nothing inside is left: every missing name and every cover is looked up again, every zone looked through for git directories that
  * were not there before (lib/walk.h), and what is found is renamed in its directory to NAME.set-aside.RUN.
  *
  * The target of a link in a covered directory is covered, too: `hooks/pre-commit` is often a link. So is a file with several names, at each
@@ -193,5 +193,10 @@ void guard_host_path(const struct guard_zone *zone, const char *path, char *to, 
 int guard_is_new(const struct guard_zone *zone, const struct find *find);
 /* Looks for a name that was missing; an entry that no version control uses (an empty file `.git`) is missing still. */
 enum look guard_look_at_name(const struct guard_zone *zone, const char *path, char *at);
+/*
+ * Is something else in the place of a cover by now? A program of the host that replaces what is covered, as `git config` does with its
+ * file, takes the cover away in the sandbox. LOOK_MISSING: no.
+ */
+enum look guard_look_at_cover(const struct guard_zone *zone, const struct guard_cover *cover, char *at);
 /* Is the system of an entry `.git`, `.hg` or `.jj` protected in this zone? */
 int guard_has(const struct guard_zone *zone, const char *system);

@@ -1,8 +1,9 @@
 /** Git on the host must not run what a sandbox wrote: each row plants a program, then a user runs git as always. */
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, chmodSync, chownSync, linkSync, mkdirSync, symlinkSync } from 'node:fs'
+import { once } from 'node:events'
+import { appendFileSync, chmodSync, chownSync, linkSync, mkdirSync, symlinkSync, watch } from 'node:fs'
 import { join } from 'node:path'
-import type { Attack, Harm, Observed } from './attack.ts'
+import { type Attack, type Harm, isNamespace, type Observed } from './attack.ts'
 import { copyRepository, mark, put, type Stage, type World, wasRun } from './world.ts'
 
 /** A configuration of git whose program leaves a mark when git asks for the state of the tree. */
@@ -217,7 +218,31 @@ const FRESH: readonly Attack[] = [
   ),
 ]
 
-export const GIT_ATTACKS: readonly Attack[] = [...[...WAYS, ...NAMED].map(gitAttack), ...FRESH]
+const REPLACED = 'git.replaced-config'
+
+/** A mount covers a file, not a name: when the host puts another file there, nothing covers that one. */
+const DURING: Attack = {
+  id: REPLACED,
+  of: 'fourth review 4',
+  sentence: 'A program of the host replaces the configuration while a command runs, which then writes to the new file.',
+  on: isNamespace,
+  attempt: async (stage) => {
+    const { world } = stage
+    const changes = watch(world.zone)
+    const begun = once(changes, 'change')
+    const running = stage.inside(`cd ${world.zone}; touch begun; until grep -q host .git/config; do :; done
+      ${write('evil', evilConfig(world, REPLACED))}; cat evil >>.git/config`)
+    await Promise.race([running, begun])
+    changes.close()
+    await stage.host(['git', 'config', 'user.name', 'host'], { cwd: world.zone })
+    await running
+    await stage.host(['git', 'status', '--short'], { cwd: world.zone })
+  },
+  harmed: ({ world }) => (wasRun(world, REPLACED) ? 'git ran the program of the sandbox' : undefined),
+  control: 'bare',
+}
+
+export const GIT_ATTACKS: readonly Attack[] = [...[...WAYS, ...NAMED].map(gitAttack), ...FRESH, DURING]
 
 /** Root may look into any directory. */
 export const isAboutClosed = ({ id }: Attack): boolean => id.startsWith('git.closed-')

@@ -129,7 +129,17 @@ export function makeWorld({ user, owner }: WorldInputs): World {
     ...{ user, uid, base, token, tools: guestDirectory(user) },
     ...{ zone: at('zone'), shown: at('shown'), hidden: at('hidden'), home: at('home'), runtime: at('runtime') },
     ...{ cwd: at('cwd'), marks: at('marks') },
-    remove: () => rmSync(base, { recursive: true, force: true }),
+    remove: () => removeTree(base),
+  }
+}
+
+/** Its owner may have closed directories of it. */
+function removeTree(base: string): void {
+  try {
+    rmSync(base, { recursive: true, force: true })
+  } catch {
+    execFileSync('chmod', ['-R', 'u+rwX', base])
+    rmSync(base, { recursive: true, force: true })
   }
 }
 
@@ -345,8 +355,9 @@ export interface HostState {
   readonly planted: readonly string[]
 }
 
-/** Below the base, what a run may change: the zone, caches, and what the host was made to run. */
-const isFree = (path: string): boolean => /^(zone|cwd|count|runtime|marks|home\/\.(cache|config))(\/|$)/.test(path)
+/** Below the base, what a run may change: the zone, caches, layers, and what the host was made to run. */
+const isFree = (path: string): boolean =>
+  /^(zone|cwd|count|runtime|marks|home\/\.(cache|config|local))(\/|$)/.test(path)
 
 export function hostState(world: World): HostState {
   const files = new Map<string, string>()

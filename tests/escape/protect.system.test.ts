@@ -1,6 +1,6 @@
 /** Protected paths: what exists cannot be changed, what does not exist cannot be made, and the host sees nothing of it. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, watch, writeFileSync } from 'node:fs'
-import { appendFile, chmod, mkdir, writeFile } from 'node:fs/promises'
+import { appendFile, chmod, mkdir, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { beforeAll, expect, test } from 'vitest'
@@ -125,6 +125,28 @@ describeWith(['git', 'userns'], 'in a directory without a repository', () => {
       watcher.close()
     }
     expect(new Set(seen)).toEqual(new Set(['notes']))
+  })
+
+  test('a file that the host puts in the place of a covered one ends the run, and is set aside', async () => {
+    const site = await makeTestSite()
+    const at = (name: string) => join(site.zone, name)
+    await writeFile(at('.npmrc'), 'old\n')
+    const script =
+      'cd /zone; touch begun; until grep -q written .npmrc; do :; done; touch read; until grep -q new .npmrc; do :; done'
+    // Long after that: a million turns.
+    const late = 'i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done; touch late'
+    const running = attempt({ site, script: `${script}; ${late}` })
+    await until('the command', () => existsSync(at('begun')) || undefined)
+    // Control: what is written in place stays covered.
+    await writeFile(at('.npmrc'), 'written in place\n')
+    await until('its look', () => existsSync(at('read')) || undefined)
+    await writeFile(at('new'), 'new\n')
+    await rename(at('new'), at('.npmrc'))
+    const { reason, guarded } = await running
+    const [replaced] = guarded?.attempts.first ?? []
+    expect([reason, replaced?.path, existsSync(at('.npmrc'))]).toEqual(['protected', at('.npmrc'), false])
+    expect(existsSync(at('late'))).toBe(false)
+    expect(readFileSync(at(replaced?.aside ?? 'nothing'), 'utf8')).toBe('new\n')
   })
 
   test('every process of the command is dead when what it made is set aside', async () => {
