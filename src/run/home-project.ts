@@ -33,7 +33,7 @@ const isRootOf = (repository: string, { uid, home }: ProjectCaller): boolean =>
   lstatSync(posix.join(repository, '.git'), { throwIfNoEntry: false })?.uid === uid &&
   withheldWorkspace(repository, home) === undefined
 
-/** Names that would begin a nearer repository, which has a home of its own. */
+/** Names that would begin a nearer repository, which has another home. */
 export const nearerRepositories = (directory: string, project: string): readonly string[] =>
   [...ancestorsOf(directory), directory]
     .filter((path) => isBelow(path, project))

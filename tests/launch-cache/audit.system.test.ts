@@ -249,7 +249,7 @@ toolsets:
     const words = audited('--json', '--rw', '.', '--ro', '../extra', '-c')
     await settle(extra)
     await runIn([...words, 'true'])
-    const run = runIn([...words, 'touch ready; until [ -e go ]; do sleep 0.01; done; printf "\\377"'])
+    const run = runIn([...words, 'touch ready; until [ -e go ]; do sleep 0.01; done; echo EROFS >&2; exit 1'])
     while (!existsSync(join(site.current.work, 'ready'))) await setTimeout(5)
     rmSync(extra, { recursive: true })
     writeFileSync(join(site.current.work, 'go'), '')

@@ -226,7 +226,7 @@ const STOPPED = ['sh', '-c', '"$@" <&0 & until test -e ready; do sleep 0.05; don
 const LIMITS = {
   'the memory limit': [cliWords(['--tty', '--memory', '64m', '--', 'python3', '-c', HOG]), 137, 'killed at the memory'],
   'the timeout': [cliWords(['--tty', '--timeout', '1s', ...TALKS]), 124, 'stopped after 1s'],
-  'a signal': [[...STOPPED, ...cliWords(['--tty', ...TALKS])], 130, 'cancelled by SIGTERM'],
+  'a signal': [[...STOPPED, ...cliWords(['--tty', ...TALKS])], 143, 'cancelled by SIGTERM'],
 } as const
 
 describeWith(['userns', 'python'], 'with --tty a run ends at', () => {
