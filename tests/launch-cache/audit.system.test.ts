@@ -71,7 +71,7 @@ describeWith('bwrap', 'a recorded run whose plan is known', () => {
   test.each([
     [['--', 'sh', '-c', 'sleep 9 & kill -SEGV $$'], 'signal'],
     [['--', 'no-such-\u001bprogram'], 'setup'],
-    [['--json', '--', 'printf', '\\377'], 'exit'],
+    [['--json', '-c', 'echo EROFS >&2; exit 1'], 'exit'],
   ])('%j is recorded once, by node', async (words, reason) => {
     await runIn(audited(...words))
     await runIn(audited(...words))
