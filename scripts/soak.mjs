@@ -28,7 +28,9 @@ await build({
   format: 'esm',
   logLevel: 'warning',
   // Packages that are CommonJS ask for modules of Node by require().
-  banner: { js: `import { createRequire as forPackages } from 'node:module'; const require = forPackages(import.meta.url)` },
+  banner: {
+    js: `import { createRequire as forPackages } from 'node:module'; const require = forPackages(import.meta.url)`,
+  },
   plugins: [directories],
 })
 

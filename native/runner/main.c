@@ -130,6 +130,7 @@ int launch_main(int argc, char **argv) {
   if (argc >= 3 && strcmp(argv[1], "--fits") == 0) return print_unfit(argv[2], argv + 3);
   int client = argc == 3 && strcmp(argv[1], "--fork-server") == 0 ? fork_server(argv[2]) : -1;
   run_begin(&run);
+  run.stdio.before.starter = getppid();
   if (client >= 0) take_connection(&run, client);
   else take_words(&run, argc, argv);
   clean_descriptors(&run);

@@ -40,13 +40,12 @@ static int read_relation(pid_t pid, struct relation *relation) {
   return found == 4 && !strchr("ZXx", state) ? 0 : -1;
 }
 
-/* The job of the shell that we are part of. Node starts launch in a new session without a terminal: then the job is that of `node`, else 0.
+/* The job of the shell that we are part of. Node starts launch in a session of its own, without a terminal: then the job is node's.
  * The leader of a session with a terminal is a job by itself. */
-static struct relation own_job(pid_t *node) {
+static struct relation own_job(void) {
   struct relation job = {.parent = getppid(), .group = getpgrp(), .foreground = -1};
   read_relation(getpid(), &job);
-  *node = getsid(0) == getpid() && job.foreground < 0 ? getppid() : 0;
-  if (*node) read_relation(*node, &job);
+  if (getsid(0) == getpid() && job.foreground < 0) read_relation(getppid(), &job);
   return job;
 }
 
@@ -60,8 +59,7 @@ static int is_ancestor(pid_t process) {
   return 0;
 }
 
-/* Node looks at the plan meanwhile, by programs that do not touch the terminal. */
-static int has_company(pid_t group, pid_t node) {
+static int has_company(pid_t group, pid_t starter) {
   DIR *all = opendir("/proc");
   if (!all) return 1;
   int found = 0;
@@ -69,7 +67,7 @@ static int has_company(pid_t group, pid_t node) {
     struct relation relation;
     pid_t pid = (pid_t)atoi(entry->d_name);
     if (pid <= 0 || pid == getpid() || read_relation(pid, &relation) < 0 || relation.group != group) continue;
-    found = relation.parent != getpid() && !(node && relation.parent == node) && !is_ancestor(pid);
+    found = relation.parent != getpid() && !(starter && relation.parent == starter) && !is_ancestor(pid);
   }
   closedir(all);
   return found;
@@ -102,9 +100,8 @@ void streams_restore(const struct streams *streams) {
   sigset_t stop, before;
   for (int fd = 0; fd < 3; fd++) changed |= differs(fd, &streams->of[fd]);
   if (!changed) return;
-  pid_t node;
-  struct relation job = own_job(&node);
-  if (has_company(job.group, node)) return;
+  struct relation job = own_job();
+  if (has_company(job.group, streams->starter)) return;
   /* The kernel stops a job in the background that asks for this. */
   sigemptyset(&stop);
   sigaddset(&stop, SIGTTOU);

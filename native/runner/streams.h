@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <sys/types.h>
 #include <termios.h>
 
 struct stream_state {
@@ -14,6 +15,7 @@ struct stream_state {
 };
 
 struct streams {
+  pid_t starter; /* our own Node or client, whose other programs leave the terminal alone; 0 = the caller has started us */
   struct stream_state of[3];
 };
 

@@ -219,7 +219,8 @@ export function concludeGuarded(outcome: Outcome, guarded: Guarded | 'lost' | un
       ? withExitStatus({ ...ended, reason: 'lost', exitCode: null, signal: null, failure: GUARD_ENDED })
       : outcome
   if (guarded === undefined) return outcome
-  return guarded.attempts.count > 0
+  // A change before the command began was made by somebody else.
+  return guarded.attempts.count > 0 && hasRun
     ? withExitStatus({ ...ended, reason: 'protected', guarded })
     : { ...outcome, guarded }
 }
