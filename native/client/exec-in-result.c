@@ -36,7 +36,7 @@ static int make_plan(const struct exec_in_words *words, struct launchfile *file)
   add(out, LAUNCH_FILE_MAGIC);
   add_result(out, words);
   add_reason(out, "timeout", stopped, "raise --timeout");
-  add_reason(out, "lost", "the sandbox has ended before the command", "llm-do ps --ended");
+  add_reason(out, "lost", "the sandbox has ended before the command, or has not taken it", "llm-do ps --ended");
   add(out, "end");
   return fclose(out) == 0 ? launchfile_check(bytes, size, file, &problem) : -1;
 }

@@ -183,6 +183,7 @@ static void relay(void *of) {
 
 static const struct part PARTS[] = {{watch, relay}, {NULL, NULL}};
 
+/* A caller that ignores SIGCHLD would take the ends of our children from us. */
 static int take_signals(void) {
   static const int taken[] = {SIGINT, SIGTERM, SIGQUIT, SIGWINCH};
   struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -190,7 +191,7 @@ static int take_signals(void) {
   sigemptyset(&set);
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) sigaddset(&set, taken[i]);
   add_passed_signals(&set);
-  if (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigprocmask(SIG_SETMASK, &set, NULL) < 0) return -1;
+  if (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigaction(SIGXFSZ, &ignore, NULL) < 0 || signal(SIGCHLD, SIG_DFL) == SIG_ERR || sigprocmask(SIG_SETMASK, &set, NULL) < 0) return -1;
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -221,10 +222,18 @@ static int until_end(struct entered *entered, const struct exec_in_words *words)
   return failed ? failed : exec_in_tell(words, &entered->outcome, &entered->capture);
 }
 
+/* Launch refuses such a stream as well, without a word. Returns 0, or an exit status. */
+static int check_streams(void) {
+  for (int fd = 0; fd < 3; fd++)
+    if (stream_check(fd) < 0) return complain(EXIT_SETUP, stream_name(fd), "a directory, or a descriptor opened by O_PATH, is no stream of a command");
+  return 0;
+}
+
 /* The command's streams in a living sandbox. Returns 0, or an exit status. */
 static int make_streams(struct entered *entered, const struct exec_in_words *words, int streams[3]) {
-  int which = 0;
+  int which = 0, failed = check_streams();
   entered->files = (struct stream_files)STREAM_FILES_NONE;
+  if (failed) return failed;
   if (exec_in_capture(words, &entered->capture) < 0) return complain(EXIT_SETUP, "pipe", strerror(errno));
   capture_streams(&entered->capture, streams);
   if (!words->has_terminal && stream_files_replace(&entered->files, streams, &which) < 0) return complain(EXIT_SETUP, stream_name(which), strerror(errno));
@@ -274,7 +283,7 @@ static int open_named(const char *name) {
 
 int exec_in_by_name(char **argv) {
   struct exec_in_words words = {.name = NULL};
-  if (exec_in_read(argv, &words) < 0 || !words.name) return -1;
+  if (exec_in_read(argv, &words) < 0 || !words.name || streams_fill() < 0) return -1;
   int directory = open_named(words.name), door = directory < 0 ? -1 : open_door(directory);
   if (directory >= 0) close(directory);
   return door < 0 ? -1 : run(&words, door);

@@ -393,13 +393,6 @@ static void run_cached(struct call *call) {
   forget_run(&run);
 }
 
-/* Standard streams that the caller has closed must not become one of our pipes. */
-static int fill_streams(void) {
-  for (int fd = 0; fd < 3; fd++)
-    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) return -1;
-  return 0;
-}
-
 /* What is none is launch's to refuse, in words that node has for it. */
 static int are_streams(void) { return stream_check(0) == 0 && stream_check(1) == 0 && stream_check(2) == 0; }
 
@@ -414,6 +407,6 @@ int client_main(int argc, char **argv) {
   if (!is_exec && (!rest[0] || strcmp(rest[0], "exec") != 0)) become_node(root, &(struct node_call){NULL, rest, -1, parent});
   static _Alignas(PAGE_OF_ITS_OWN) struct call call;
   call.root = root, call.parent = parent, call.words = is_exec ? rest : rest + 1;
-  if (fill_streams() == 0 && are_streams() && call_split(&call) == 0) run_cached(&call);
+  if (streams_fill() == 0 && are_streams() && call_split(&call) == 0) run_cached(&call);
   become_node(root, &(struct node_call){"exec", call.words, -1, parent});
 }

@@ -13,15 +13,8 @@
 
 static int is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
-/* A caller may have closed 0, 1 or 2; a descriptor opened later must not become the command's stream. */
-static int fill_streams(void) {
-  for (int fd = 0; fd < 3; fd++)
-    if (!is_open(fd) && open("/dev/null", O_RDWR) != fd) return -1;
-  return 0;
-}
-
 static void clean_descriptors(struct run *run) {
-  if (fill_streams() < 0) run_refuse(run, "launch: open", "/dev/null");
+  if (streams_fill() < 0) run_refuse(run, "launch: open", "/dev/null");
   if (sys_close_range(TERMINATOR_FD + 1, ~0u) < 0) run_refuse(run, "launch: close_range", "");
   run->net.terminator = is_open(TERMINATOR_FD) ? TERMINATOR_FD : -1;
   for (int fd = LAUNCH_FILE_FD; fd <= TERMINATOR_FD; fd++)

@@ -19,6 +19,8 @@ struct streams {
   struct stream_state of[3];
 };
 
+/* Opens /dev/null in the place of each that the caller has closed, or a later descriptor would become the command's. -1 with errno. */
+int streams_fill(void);
 /* Notes what descriptors 0 to 2 are like. */
 void streams_note(struct streams *streams);
 /*

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { cliWords, environmentOf } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -137,6 +138,26 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
     expect((await llmDo(['exec', '--in', name, '--workdir', 'none', '--', 'true'])).err).toContain(
       '--workdir: expected an absolute',
     )
+  })
+
+  test('takes the streams of an odd caller, and refuses a directory', async () => {
+    const { cwd, llmDo, start } = await backgroundOf(as)
+    const name = await start('--', 'sleep', '300')
+    const call = (shell: string) => {
+      const words = cliWords(['exec', '--in', name, '--', 'sh', '-c', 'cat; echo out; exit 5'], {
+        as,
+        program: 'llm-do',
+      })
+      return execa('sh', ['-c', shell, 'sh', ...words], { cwd, env: environmentOf(as), reject: false, timeout: 20_000 })
+    }
+    expect(await call('trap "" CHLD; exec "$@" <&- >out')).toMatchObject({ exitCode: 5, stderr: '' })
+    expect(readOr(join(cwd, 'out'))).toBe('out\n')
+    expect((await call('exec "$@" <&- >&- 2>&-')).exitCode).toBe(5)
+    expect(await call('exec "$@" </')).toMatchObject({
+      exitCode: 125,
+      stderr: expect.stringMatching(/stdin: a directory/),
+    })
+    expect((await llmDo(['ps', '--json'])).out).toContain(name)
   })
 
   test('has a result in JSON, in each form', async () => {
