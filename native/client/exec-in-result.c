@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +14,7 @@
 
 static void add(FILE *out, const char *word) { fwrite(word, 1, strlen(word) + 1, out); }
 
-/* `format` becomes the last word but one, `hint` the last. */
+/* The words for people of a run that ends for this reason. */
 static void add_reason(FILE *out, const char *reason, const char *message, const char *hint) { add(out, "reason"), add(out, reason), add(out, message), add(out, hint); }
 
 static void add_result(FILE *out, const struct exec_in_words *words) {

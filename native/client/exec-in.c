@@ -225,7 +225,7 @@ static int until_end(struct entered *entered, const struct exec_in_words *words)
 /* Launch refuses such a stream as well, without a word. Returns 0, or an exit status. */
 static int check_streams(void) {
   for (int fd = 0; fd < 3; fd++)
-    if (stream_check(fd) < 0) return complain(EXIT_SETUP, stream_name(fd), "a directory, or a descriptor opened by O_PATH, is no stream of a command");
+    if (stream_check(fd) < 0) return complain(EXIT_SETUP, stream_name(fd), "expected a file, a pipe or a terminal, got a directory or a descriptor opened with O_PATH");
   return 0;
 }
 
@@ -251,8 +251,9 @@ static int run(const struct exec_in_words *words, int door) {
   if (entered.signals.fd < 0 || block < 0) return complain(EXIT_SETUP, "exec-in", strerror(errno));
   if ((failed = make_streams(&entered, words, streams))) return failed;
   entered.session.fd = ask(door, block, words->has_terminal ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN, streams);
+  /* The ends of captured output are closed by capture_finish. */
   for (int i = 0; i < 3; i++)
-    if (streams[i] > 2) close(streams[i]);
+    if (streams[i] > 2 && (i == 0 || !entered.capture.is_on)) close(streams[i]);
   if (entered.session.fd < 0) return complain(EXIT_SETUP, "the sandbox cannot be entered", strerror(errno));
   return until_end(&entered, words);
 }

@@ -1,4 +1,4 @@
-/** What a copy-on-write run changed: the words of `layers changes` (native/tools/layers.c), and what they mean to a caller. Pure. */
+/** The changes of a copy-on-write run: the words of `layers changes` (native/tools/layers.c), and what they mean to a caller. Pure. */
 import { posix } from 'node:path'
 
 export const CHANGE_KINDS = ['added', 'modified', 'deleted', 'renamed', 'mode', 'symlink', 'type'] as const

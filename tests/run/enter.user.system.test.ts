@@ -155,7 +155,7 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
     expect((await call('exec "$@" <&- >&- 2>&-')).exitCode).toBe(5)
     expect(await call('exec "$@" </')).toMatchObject({
       exitCode: 125,
-      stderr: expect.stringMatching(/stdin: a directory/),
+      stderr: expect.stringMatching(/stdin: expected a file/),
     })
     expect((await llmDo(['ps', '--json'])).out).toContain(name)
   })
