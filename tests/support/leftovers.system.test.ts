@@ -1,12 +1,14 @@
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { mkdir, rmdir, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { programFor } from './cli.ts'
 import { temporaryDirectory } from './directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from './leftovers.ts'
+import { describeWith } from './needs.ts'
 import { currentUser } from './users.ts'
 
 /** Leaves something, and gives the words by which it must be named. */
@@ -74,5 +76,43 @@ describe('what a run leaves is named', () => {
     await expectNothingLeft({ before, mark, runsDirectories })
     const named = await leave(mark, runsDirectories[0]!)
     await expect(expectNothingLeft({ before, mark, runsDirectories, graceMs: 100 })).rejects.toThrow(named)
+  })
+})
+
+/** A home that the test file's directory does not hold. */
+function foreignHome(): string {
+  const home = mkdtempSync(join(tmpdir(), '../home-'))
+  onTestFinished(() => rmSync(home, { recursive: true }))
+  return home
+}
+
+/** Runs `llm-do exec` until the test is over, by the client alone and without a parent among the processes of this test file. */
+async function startForeignRun(environment: Readonly<Record<string, string>>): Promise<void> {
+  const words = [programFor(currentUser(), 'llm-do'), 'exec', '--']
+  const options = { cwd: '/', env: { PATH: process.env.PATH, HOME: foreignHome(), ...environment }, extendEnv: false }
+  await execa(words[0]!, [...words.slice(1), 'true'], options) // Node leaves the plan to the client.
+  const command = [...words, 'sh', '-c', 'echo here; exec sleep 300']
+  const runner = execa('setsid', ['--fork', 'sh', '-c', 'echo $$; exec "$@"', 'sh', ...command], options)
+  const said: string[] = []
+  runner.stdout.on('data', (chunk: Buffer) => said.push(String(chunk)))
+  onTestFinished(async () => {
+    const pid = Number.parseInt(said.join(''), 10)
+    process.kill(pid, 'SIGTERM')
+    await expect.poll(() => existsSync(`/proc/${pid}`), { timeout: 10_000 }).toBe(false)
+    await runner
+  })
+  await expect.poll(() => said.join(''), { timeout: 10_000 }).toContain('here\n')
+}
+
+describeWith('userns', 'a run that lives on', () => {
+  test.each([
+    ['is not counted when it is of another test file', {}, undefined],
+    ['is counted when it is of this one', { TMPDIR: tmpdir() }, 'left behind'],
+  ])('%s', async (_what, environment, said) => {
+    const mark = newMark()
+    const before = await takeSnapshot({ mark })
+    await startForeignRun(environment)
+    const left = await expectNothingLeft({ before, mark, graceMs: 100 }).catch((error: Error) => error.message)
+    expect(left).toEqual(said && expect.stringContaining(said))
   })
 })

@@ -11,12 +11,12 @@
  * difference to the time before, temporary files in TMPDIR, which is a directory of the test file's own (surroundings.ts). The
  * kernel takes a moment to tear namespaces down, so the world is looked at again until it is clean or the grace is over.
  *
- * Others may run sandboxes on the same machine as the same user. A cgroup or record is theirs when a living launcher (`launch --id
- * ID`) with a living runner or pool holds the run, and nothing of these comes from this test file: is a child of this process, is
- * kin of the mark, or names TMPDIR in its command line, its environment, its working directory or the plan of its pool. A cgroup or
- * record that no such launcher holds is a leftover, even where another process made it.
+ * Others may run sandboxes on the same machine as the same user. A cgroup or record is theirs when a living process holds the record
+ * of the run open, and nothing of these comes from this test file: is a child of this process, is kin of the mark, or names TMPDIR in
+ * its command line, its environment, its working directory or the plan of its pool. A cgroup or record that no such process holds is
+ * a leftover, even where another process made it. A plain user cannot look into root's processes, and leaves no cgroup of root's.
  */
-import { readdir, readFile, readlink } from 'node:fs/promises'
+import { readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -119,25 +119,34 @@ async function isOfThisFile({ pid, words, directory }: Process): Promise<boolean
   return pool !== undefined && (await wordsOf(join(pool, 'plan'))).includes(tmpdir())
 }
 
-/** A cold run's launcher ends with its runner: without one it is orphaned. A pool's keeper has no parent but the system. */
-const isOrphan = ({ parent, words }: Process): boolean => parent === 1 && !words.includes('\0--warm\0')
+/** A launcher that Node started ends with Node: without it, it is orphaned. A pool's keeper has no parent but the system. */
+const isOrphan = ({ parent, words }: Process): boolean =>
+  parent === 1 && words.includes('\0--id\0') && !words.includes('\0--warm\0')
 
-/** Ids of runs that a living launcher of another user holds. */
+/** The client that carries out a run itself, and the program that Node, a pool or a keeper starts for one. */
+const RUNNERS = new Set(['llm-do', 'launch'])
+
+/** Ids of the runs whose records a process holds open. The client's command line has no id. */
+async function runsHeldBy({ pid, name }: Process): Promise<readonly string[]> {
+  if (!RUNNERS.has(name)) return []
+  const descriptors = await readdir(`/proc/${pid}/fd`).catch(nothing)
+  const targets = await Promise.all(descriptors.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => '')))
+  return targets.flatMap((target) => /\/runs\/([a-z0-9]+)$/.exec(target)?.[1] ?? [])
+}
+
+/** Ids of runs that a living process of another test file or user holds. */
 async function runsOfOthers(all: readonly Process[], kin: readonly Process[]): Promise<ReadonlySet<string>> {
   const processes = new Map(all.map((one) => [one.pid, one]))
   const runs = await Promise.all(
     all.map(async (one) => {
-      const id = /\0--id\0([a-z0-9]+)\0/.exec(one.words)?.[1]
-      if (id === undefined || kin.includes(one) || isOrphan(one)) return []
+      const ids = kin.includes(one) || isOrphan(one) ? [] : await runsHeldBy(one)
+      if (ids.length === 0) return []
       const isOurs = await Promise.all(lineageOf(one, processes).map(isOfThisFile))
-      return isOurs.includes(true) ? [] : [id]
+      return isOurs.includes(true) ? [] : ids
     }),
   )
   return new Set(runs.flat())
 }
-
-/** Ids of runs that are none of this test file's business, at this moment. */
-export const idsOfOthers = async (): Promise<ReadonlySet<string>> => runsOfOthers(await readProcesses(), [])
 
 /** Other test files have their directories next to ours; what is mounted there is theirs. */
 const isOfAnotherTest = (line: string): boolean => line.includes(TEST_DIRECTORY) && !line.includes(tmpdir())
@@ -155,6 +164,12 @@ async function findCgroups(): Promise<readonly string[]> {
   return root === undefined ? [] : ownDirectoriesBelow(root)
 }
 
+/** Root may make groups for anybody. */
+const canBeOurs = async (path: string): Promise<boolean> => {
+  const uid = process.getuid?.()
+  return uid === 0 || (await stat(path).catch(() => undefined))?.uid === uid
+}
+
 /** Directories whose path below `root` has our name in it. */
 async function ownDirectoriesBelow(root: string): Promise<readonly string[]> {
   const entries = await readdir(root, { withFileTypes: true }).catch(() => [])
@@ -162,7 +177,8 @@ async function ownDirectoriesBelow(root: string): Promise<readonly string[]> {
     entries.map(async (entry) => {
       if (!entry.isDirectory()) return []
       const path = join(root, entry.name)
-      return [...(path.includes('llm-do') ? [path] : []), ...(await ownDirectoriesBelow(path))]
+      const isOwn = path.includes('llm-do') && (await canBeOurs(path))
+      return [...(isOwn ? [path] : []), ...(await ownDirectoriesBelow(path))]
     }),
   )
   return found.flat()
