@@ -68,11 +68,11 @@ describeWith(['docker', 'bwrap', 'userns'], 'a namespace sandbox inside a contai
       try /app/bin/llm-do-exec --backend no-namespaces --rw . -- 2>../err || cat ../err
       /app/bin/llm-do-exec --rw . -- echo ran 2>&1 | grep hint:`
     const stdout = await runInContainer(['--user', '1000:1000'], ['bash', '-c', script])
-    const [plain = '', held, hint] = stdout.replace('tried ', 'tried\n').split('\n')
-    expect({ plain: plain.split(' '), held, hint }).toEqual({
+    const [plain = '', held, ...hints] = stdout.trimEnd().replace('tried ', 'tried\n').split('\n')
+    expect({ plain: plain.split(' '), held, hints }).toEqual({
       plain: expect.arrayContaining(['read', 'tcp', 'socket-file', 'abstract', 'signal', 'environ', 'shm', 'tried']),
       held: 'tried',
-      hint: expect.stringContaining('--backend no-namespaces'),
+      hints: [expect.stringContaining('--backend no-namespaces')],
     })
   })
 

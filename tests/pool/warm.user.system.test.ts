@@ -39,7 +39,7 @@ const TRANSCRIPTS: readonly Transcript[] = [
   {
     title: 'directory, environment, processes, descriptors, privileges, filter, limits and mask',
     command: sh(
-      'pwd; env | grep -v SHLVL | sort; ls /proc | grep -c "^[0-9]"; ls /proc/self/fd; grep -E "Cap|NoNewPrivs|Seccomp:" /proc/self/status; ulimit -a; umask',
+      'pwd; env | grep -v SHLVL | sort; set -- /proc/[0-9]*; echo $#; ls /proc/self/fd; grep -E "Cap|NoNewPrivs|Seccomp:" /proc/self/status; ulimit -a; umask',
     ),
     env: { LANG: 'de_DE.UTF-8', SECRET: 'x' },
   },
