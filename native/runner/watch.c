@@ -21,9 +21,10 @@
 /* For the rest of what a command has printed to a file, after a run that was stopped: at most a pipe is left. */
 #define RELAY_MS 1000
 
-/* A relay ends with the last writer of its pipe, unless the file makes it wait. */
+/* A relay ends with the last writer of its pipe, unless the file makes it wait. Nothing but a stop makes that too long. */
 static int is_carrying(const struct run *run, pid_t child) {
-  return stream_files_is_relay(&run->stdio.files, child) && !(run->engine.is_gone && now_ns() > run->stop.begun_ns + RELAY_MS * MS);
+  int is_late = run->stop.has_begun && run->engine.is_gone && now_ns() > run->stop.begun_ns + RELAY_MS * MS;
+  return !is_late && stream_files_is_relay(&run->stdio.files, child);
 }
 
 static void kill_child(pid_t child, const void *context) {

@@ -1,6 +1,17 @@
 /** A standard stream that is a file gives a command no more than its bytes: nothing else of the file can be read, changed or held. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, chownSync, closeSync, openSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -8,7 +19,7 @@ import { backgroundOf } from '../run/background.ts'
 import { cliWords, environmentOf } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { until } from '../support/processes.ts'
+import { childrenOf, descendantsOf, readOr, until } from '../support/processes.ts'
 import { becoming, callers, PLAIN_ID, type User } from '../support/users.ts'
 
 /** Everything that a descriptor, or the file that it names, can be asked for; each on its own. Then it waits, with what it holds. */
@@ -94,6 +105,24 @@ async function attack(as: User, which: 'stdin' | 'stdout', words: (script: reado
 
 const EXEC = ['--timeout', '60s']
 
+/** Where a descriptor leads; nowhere when the process has ended. */
+function targetOf(pid: number, fd: number): string {
+  try {
+    return readlinkSync(`/proc/${pid}/fd/${fd}`)
+  } catch {
+    return ''
+  }
+}
+
+/** The process that carries the command's output to the file, and what else the runner has started. */
+async function relayTo(path: string, runner: number) {
+  const relay = await until('the relay', () =>
+    descendantsOf(runner).find((pid) => targetOf(pid, 0).startsWith('pipe:') && targetOf(pid, 1) === path),
+  )
+  const launch = Number(/^PPid:\s*(\d+)$/m.exec(readOr(`/proc/${relay}/status`))?.[1])
+  return { relay, others: childrenOf(launch).filter((pid) => pid !== relay) }
+}
+
 describeWith('userns', 'a stream that is a file', () => {
   describe.each(callers())('of %s', (as) => {
     test('cannot be changed, held or read; a program without walls does all of it', async () => {
@@ -154,6 +183,28 @@ describeWith('userns', 'a stream that is a file', () => {
       const lines = Array.from({ length: 200 }, (_, index) => `out ${index}\nerr ${index}\n`).join('')
       expect(readFileSync(path, 'latin1')).toBe(`${CONTENT}3000001\n${lines}again\n`)
     })
+
+    // A slow file, where nothing else is slow: what carries the bytes is stopped until the sandbox has ended.
+    test.each(['unshare', 'no-namespaces'])(
+      'gets the last words of a command that ended before them: %s',
+      async (kind) => {
+        const { directory, path, home } = await fileOf(as)
+        const options = kind === 'unshare' ? ['--engine', kind] : ['--backend', kind, '--workdir', '/']
+        const words = cliWords([...EXEC, ...options, '--', 'sh', '-c', 'echo here; read go; echo last'], { as })
+        const fd = openSync(path, 'a')
+        const child = begin(words, as, { directory, home }, ['pipe', fd, 'ignore'])
+        const ended = once(child, 'exit')
+        await until('the command', () => readFileSync(path, 'latin1').includes('here') || undefined)
+        const { relay, others } = await relayTo(path, child.pid ?? 0)
+        process.kill(relay, 'SIGSTOP')
+        child.stdin?.end('\n')
+        await until('the end', () => !others.some((pid) => existsSync(`/proc/${pid}`)) || undefined)
+        process.kill(relay, 'SIGCONT')
+        expect(await ended).toEqual([0, null])
+        closeSync(fd)
+        expect(readFileSync(path, 'latin1')).toBe(`${CONTENT}here\nlast\n`)
+      },
+    )
 
     test('that takes no more makes the run fail, whatever the command says', async () => {
       const { directory, path, home } = await fileOf(as)
