@@ -166,20 +166,22 @@ static int add_option(struct key *key, const char *word, const char *variable) {
   return variable ? key_add_bytes(key, word, (size_t)(strchr(variable, '=') + 1 - word)) : key_add(key, word);
 }
 
-/* Returns how many there are, or -1. */
+/* Returns 0 or -1. */
 static int find_given(struct call *call) {
   const char *before = "";
-  int given = 0;
+  size_t given = 0;
+  free(call->given); /* of another key of the same call */
+  call->given = calloc((size_t)(call->options_end - call->options) + 1, sizeof *call->given);
+  if (!call->given) return -1;
   for (char **word = call->options; word < call->options_end; word++) {
     char *option = *word, *variable = option ? call_variable(option, before) : NULL;
     if (!option) return -1; /* none is, before options_end */
     before = option;
     if (strcmp(option, KEY_ANY_VARIABLES) == 0) return -1; /* no option of ours, and it would be taken for the mark */
-    if (variable && (given == GIVEN_MAX || !is_value(variable))) return -1;
+    if (variable && !is_value(variable)) return -1;
     if (variable) call->given[given++] = variable;
   }
-  call->given[given] = NULL;
-  return given;
+  return 0;
 }
 
 /* ---- directories that can have slots ---- */

@@ -9,8 +9,6 @@
 
 #include <sys/types.h>
 
-#define GIVEN_MAX 256
-
 /* A word of the options that names a directory as the source of a zone, with a target. */
 struct named_place {
   char **word;
@@ -28,7 +26,7 @@ struct call {
   char **options_end;
   const char *script; /* of -c */
   char **command;
-  char *given[GIVEN_MAX + 1]; /* NAME=VALUE of `--env`, then NULL */
+  char **given;      /* NAME=VALUE of `--env`, then NULL */
   struct program program;
   struct named_place place[PLACE_ZONES_MAX]; /* in the order of their targets */
   size_t places;

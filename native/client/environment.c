@@ -6,21 +6,48 @@
 
 extern char **environ;
 
+/* In the order of their putting, until they are settled. */
 struct variables {
-  char **word;
-  size_t count;
+  struct variable {
+    char *word;
+    size_t at;
+  } *all;
+  size_t count, room;
 };
 
 static size_t name_length(const char *variable) { return strcspn(variable, "="); }
 
-static void put(struct variables *all, char *variable) {
-  size_t length = name_length(variable);
-  for (size_t i = 0; i < all->count; i++)
-    if (name_length(all->word[i]) == length && memcmp(all->word[i], variable, length) == 0) {
-      all->word[i] = variable;
-      return;
-    }
-  all->word[all->count++] = variable;
+static int put(struct variables *list, char *word) {
+  if (list->count == list->room) {
+    size_t room = list->room ? 2 * list->room : 64;
+    struct variable *larger = reallocarray(list->all, room, sizeof *larger);
+    if (!larger) return -1;
+    list->all = larger, list->room = room;
+  }
+  list->all[list->count] = (struct variable){word, list->count};
+  list->count++;
+  return 0;
+}
+
+static int compare_names(const char *one, const char *other) {
+  size_t length = name_length(one), longest = name_length(other);
+  int order = memcmp(one, other, length < longest ? length : longest);
+  return order ? order : length < longest ? -1 : length > longest;
+}
+
+static int compare_variables(const void *a, const void *b) {
+  const struct variable *one = a, *other = b;
+  int order = compare_names(one->word, other->word);
+  return order ? order : one->at < other->at ? -1 : one->at > other->at;
+}
+
+/* Sorts by name; of several with one name the last one counts. */
+static void settle(struct variables *list) {
+  size_t kept = 0;
+  if (list->count) qsort(list->all, list->count, sizeof *list->all, compare_variables);
+  for (size_t i = 0; i < list->count; i++)
+    if (i + 1 == list->count || compare_names(list->all[i].word, list->all[i + 1].word) != 0) list->all[kept++] = list->all[i];
+  list->count = kept;
 }
 
 static char *join(const char *name, const char *value) {
@@ -42,36 +69,31 @@ static int matches(const char *pattern, const char *variable) {
   return name_length(variable) == length && memcmp(variable, pattern, length) == 0;
 }
 
-static void inherit(struct variables *all, const char *pattern) {
+static int inherit(struct variables *list, const char *pattern) {
   /* Backwards, since the last one put counts: of several variables with one name it is the first, as for getenv(3). */
   for (size_t at = count(environ); at-- > 0;)
-    if (matches(pattern, environ[at])) put(all, environ[at]);
+    if (matches(pattern, environ[at]) && put(list, environ[at]) < 0) return -1;
+  return 0;
 }
 
-static int compare_names(const void *a, const void *b) {
-  const char *one = *(char *const *)a, *other = *(char *const *)b;
-  size_t length = name_length(one), longest = name_length(other);
-  int order = memcmp(one, other, length < longest ? length : longest);
-  return order ? order : length < longest ? -1 : length > longest;
-}
-
-/* Of several with one name the last one counts. */
-static char *given_value(char *const *given, const char *name) {
-  size_t length = strlen(name);
-  char *found = NULL;
+static int settle_given(struct variables *list, char *const *given) {
   for (; *given; given++)
-    if (name_length(*given) == length && memcmp(*given, name, length) == 0) found = *given;
-  return found;
+    if (put(list, *given) < 0) return -1;
+  settle(list);
+  return 0;
 }
 
-static int put_given(struct variables *all, char *const *given, const char *name) {
+/* The settled one of that name. */
+static int compare_to_name(const void *name, const void *variable) { return compare_names(name, ((const struct variable *)variable)->word); }
+
+static int put_given(struct variables *list, const struct variables *given, const char *name) {
   if (strcmp(name, ANY_GIVEN) == 0) {
-    for (; *given; given++) put(all, *given);
+    for (size_t i = 0; i < given->count; i++)
+      if (put(list, given->all[i].word) < 0) return -1;
     return 0;
   }
-  char *variable = given_value(given, name);
-  if (variable) put(all, variable);
-  return variable ? 0 : -1;
+  const struct variable *found = given->count ? bsearch(name, given->all, given->count, sizeof *given->all, compare_to_name) : NULL;
+  return found ? put(list, found->word) : -1;
 }
 
 static int is_known(const struct launchfile *file, const char *variable) {
@@ -95,30 +117,39 @@ int variables_are_unset(const struct launchfile *file) {
   return 1;
 }
 
-/* How many variables the entries of a plan add at most, besides the caller's. */
-static size_t count_set(const struct launchfile *file) {
-  struct entry entry;
-  size_t position = 0, set = 0;
-  while (launchfile_next(file, &position, &entry)) set += entry.verb == V_VARIABLE || entry.verb == V_LOCALE;
-  return set;
+static int put_set(struct variables *list, const struct entry *entry) {
+  const char *value = entry->verb == V_LOCALE ? getenv(entry->word[0]) : NULL;
+  if (!value || !*value) value = entry->word[1];
+  if (!*value && entry->verb == V_LOCALE) return 0;
+  char *variable = join(entry->word[0], value);
+  return variable ? put(list, variable) : -1;
 }
 
-char **command_environment(const struct launchfile *file, char *const *given) {
-  /* Each name once. */
-  struct variables all = {calloc(count(environ) + count(given) + count_set(file) + 1, sizeof(char *)), 0};
+static int put_entry(struct variables *list, const struct variables *given, const struct entry *entry) {
+  switch (entry->verb) {
+    case V_INHERIT: return inherit(list, entry->word[0]);
+    case V_GIVEN: return put_given(list, given, entry->word[0]);
+    case V_VARIABLE:
+    case V_LOCALE: return put_set(list, entry);
+    default: return 0;
+  }
+}
+
+/* Its words, then NULL. */
+static char **words_of(const struct variables *list) {
+  char **words = calloc(list->count + 1, sizeof *words);
+  for (size_t i = 0; words && i < list->count; i++) words[i] = list->all[i].word;
+  return words;
+}
+
+char **command_environment(const struct launchfile *file, char *const *given_words) {
+  struct variables list = {0}, given = {0};
   struct entry entry;
   size_t position = 0;
-  while (all.word && launchfile_next(file, &position, &entry)) {
-    const char *value = entry.verb == V_LOCALE ? getenv(entry.word[0]) : NULL;
-    char *variable = NULL;
-    if (entry.verb == V_INHERIT) inherit(&all, entry.word[0]);
-    if (entry.verb == V_GIVEN && put_given(&all, given, entry.word[0]) < 0) return free(all.word), NULL;
-    if (entry.verb != V_VARIABLE && entry.verb != V_LOCALE) continue;
-    if (!value || !*value) value = entry.word[1];
-    if (!*value && entry.verb == V_LOCALE) continue;
-    if (!(variable = join(entry.word[0], value))) return free(all.word), NULL;
-    put(&all, variable);
-  }
-  if (all.word) qsort(all.word, all.count, sizeof *all.word, compare_names);
-  return all.word;
+  int done = settle_given(&given, given_words);
+  while (done == 0 && launchfile_next(file, &position, &entry)) done = put_entry(&list, &given, &entry);
+  settle(&list);
+  char **words = done == 0 ? words_of(&list) : NULL;
+  free(list.all), free(given.all);
+  return words;
 }

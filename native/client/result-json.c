@@ -61,13 +61,20 @@ static void put_thousandths(struct sink *sink, long long number) {
 
 /* ---- strings ---- */
 
+/* By hand: snprintf takes ten times as long, and a byte of output may need it each. */
+static void write_code(char escape[8], unsigned code) {
+  memcpy(escape, "\\u", 2);
+  for (int i = 0; i < 4; i++) escape[2 + i] = "0123456789abcdef"[code >> (12 - 4 * i) & 15];
+  escape[6] = 0;
+}
+
 /* The escapes of JSON.stringify, and those of the two line separators, as report/json.ts has them. Returns the number of bytes that the escape
  * replaces, 0 for a byte that is written as it is. */
 static size_t escape_of(const unsigned char *at, size_t left, char escape[8]) {
   static const char SHORT[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\'};
-  if (*at < sizeof SHORT && SHORT[*at]) snprintf(escape, 8, "\\%c", SHORT[*at]);
-  else if (*at < 0x20) snprintf(escape, 8, "\\u%04x", *at);
-  else if (left >= 3 && at[0] == 0xe2 && at[1] == 0x80 && (at[2] & 0xfe) == 0xa8) return snprintf(escape, 8, "\\u%04x", 0x2000 + (at[2] & 0x3f)), 3;
+  if (*at < sizeof SHORT && SHORT[*at]) memcpy(escape, (char[]){'\\', SHORT[*at], 0}, 3);
+  else if (*at < 0x20) write_code(escape, *at);
+  else if (left >= 3 && at[0] == 0xe2 && at[1] == 0x80 && (at[2] & 0xfe) == 0xa8) return write_code(escape, 0x2000 + (at[2] & 0x3f)), 3;
   else return 0;
   return 1;
 }

@@ -33,7 +33,8 @@ export function layerOfOptions(input: {
       option.sets === undefined ? [] : [{ location, sets: option.sets(text) }],
     )
   })
-  const sum = settings.reduce(addSetting, { values: {}, locations: {}, problems: [] })
+  const sum: Sum = { values: {}, locations: {}, problems: [] }
+  for (const setting of settings) addSetting(sum, setting)
   return { layer, source, directory: cwd, ...sum, values: sum.values as SandboxInput }
 }
 
@@ -42,29 +43,46 @@ function textsOf(value: GivenOptions[string]): readonly string[] {
   return typeof value === 'object' ? value : [String(value)]
 }
 
+/** Grows in place: a copy for each option would take time with the square of their number. */
 interface Sum {
-  readonly values: object
-  readonly locations: Readonly<Record<string, string>>
-  readonly problems: readonly string[]
+  readonly values: Mapping
+  readonly locations: Record<string, string>
+  readonly problems: string[]
 }
 
-function addSetting(sum: Sum, { location, sets }: { readonly location: string; readonly sets: FlagValues }): Sum {
-  if ('problem' in sets) return { ...sum, problems: [...sum.problems, `${location}: ${sets.problem}`] }
-  const keys = keysSetBy({ below: sum.values, above: sets.values, key: '' })
-  const locations = Object.fromEntries(keys.map((key) => [key, location]))
-  return { ...sum, values: combine(sum.values, sets.values) as object, locations: { ...sum.locations, ...locations } }
+type Mapping = Record<string, unknown>
+
+function addSetting(sum: Sum, { location, sets }: { readonly location: string; readonly sets: FlagValues }): void {
+  if ('problem' in sets) {
+    sum.problems.push(`${location}: ${sets.problem}`)
+    return
+  }
+  for (const key of keysSetBy({ below: sum.values, above: sets.values, key: '' })) sum.locations[key] = location
+  addTo(sum.values, sets.values)
 }
 
 /** Lists continue, mappings fill up, anything else is replaced: of an option given twice the last counts. */
-function combine(below: unknown, above: unknown): unknown {
-  if (Array.isArray(below) && Array.isArray(above)) return [...below, ...above]
-  if (!isMapping(below) || !isMapping(above)) return above
-  const added = Object.entries(above).map(([key, value]) => [
-    key,
-    Object.hasOwn(below, key) ? combine(below[key], value) : value,
-  ])
-  return Object.fromEntries([...Object.entries(below), ...added])
+function addTo(below: Mapping, above: object): void {
+  for (const [name, value] of Object.entries(above)) {
+    const known = Object.hasOwn(below, name) ? below[name] : undefined
+    if (Array.isArray(known) && Array.isArray(value)) known.push(...value)
+    else if (isMapping(known) && isMapping(value)) addTo(known, value)
+    else define(below, name, copyOf(value))
+  }
 }
+
+/** An option may set a constant of its declaration, which must not grow. */
+function copyOf(value: unknown): unknown {
+  if (Array.isArray(value)) return [...value]
+  if (!isMapping(value)) return value
+  const copy: Mapping = {}
+  addTo(copy, value)
+  return copy
+}
+
+/** A variable may be called `__proto__`. */
+const define = (to: Mapping, name: string, value: unknown) =>
+  Object.defineProperty(to, name, { value, writable: true, enumerable: true, configurable: true })
 
 interface Addition {
   readonly below: unknown

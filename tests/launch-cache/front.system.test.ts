@@ -341,6 +341,7 @@ describeWith('bwrap', 'a plan that was made for other variables of --env', () =>
       ['--env', 'K=a\nb ü', '--env=L==a=', '--', 'env'],
       ['--env', 'K=1', '--env', 'K=2', '--', 'env'],
       ['--env', 'K=two', '--', 'env'],
+      [...Array.from({ length: 2000 }, (_, n) => `--env=N${n % 1000}=${n}`), '--', 'env'],
     ])
     expect(byClient).toEqual(byNode)
     expect(JSON.stringify(byClient)).not.toContain('"status":99')
