@@ -18,6 +18,7 @@ import { limits } from './limits.mjs'
 import { network } from './network.mjs'
 import { patterns } from './patterns.mjs'
 import { highWater, weightBelow, withPool } from './pool.mjs'
+import { sizes } from './sizes.mjs'
 import { makeStage, ROOT } from './stage.mjs'
 import { median, netRatio, quantile, table } from './statistics.mjs'
 import { makeProgram, timeByTurns } from './stopwatch.mjs'
@@ -403,6 +404,7 @@ const GROUPS = {
   throughput,
   limits: costOfLimits,
   patterns,
+  sizes,
   variety,
   traces,
   network,

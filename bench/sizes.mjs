@@ -1,0 +1,153 @@
+// What grows with a number: hosts, zones, variables, and so on, each from 1 to 10 000 or as far as it is accepted. No curve may be
+// steeper than linear, and what is refused is refused at once.
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { makeStage } from './stage.mjs'
+import { median } from './statistics.mjs'
+import { timeByTurns } from './stopwatch.mjs'
+
+const SIZES = [1, 10, 100, 1000, 10_000]
+const ROUNDS = 7
+/** Times ten in number may cost this much more than ten times as much: the rest is noise. */
+const STEEPEST = 1.5
+/** Milliseconds. A growth below it is noise. */
+const LEAST_GROWTH = 3
+const REFUSED_WITHIN = 600
+
+const times = (count, one) => Array.from({ length: count }, (_, index) => one(index))
+
+/** A profile with a list of that many entries. */
+function profile(stage, name, count, lines) {
+  const path = join(stage.directory, `${name}${count}.yaml`)
+  writeFileSync(path, `sandbox:\n  extends: default\n${lines.join('\n')}\n`)
+  return ['--profile', path]
+}
+
+function zones(stage, count, flag) {
+  const root = mkdtempSync(join(stage.directory, 'zones-'))
+  return times(count, (index) => {
+    const path = join(root, String(index))
+    mkdirSync(path)
+    return [flag, path]
+  }).flat()
+}
+
+function manyRuns(stage, count, words) {
+  for (let at = 0; at < count; at += 1) {
+    const { status, stderr } = stage.run([stage.exec, ...words(at)])
+    if (status !== 0) throw new Error(`${words(at).join(' ')}: ${stderr}`)
+  }
+}
+
+/** Kind -> what makes so many of it, and the words of the run that has them. What others leave behind is made once for all sizes. */
+const KINDS = {
+  hosts: (stage, count) => [
+    ...profile(stage, 'hosts', count, [
+      '  network:',
+      '    mode: restricted',
+      '    allow:',
+      ...times(count, (n) => `      - h${n}.example.com`),
+    ]),
+    '--',
+    'true',
+  ],
+  'read-only zones': (stage, count) => [...zones(stage, count, '--ro'), '--', 'true'],
+  'writable zones': (stage, count) => [...zones(stage, count, '--rw'), '--', 'true'],
+  variables: (_, count) => [...times(count, (n) => ['--env', `V${n}=x`]).flat(), '--', 'true'],
+  arguments: (_, count) => ['--', 'true', ...times(count, (n) => `a${n}`)],
+  'protected names': (stage, count) => [
+    ...profile(stage, 'protected', count, ['  protect:', ...times(count, (n) => `    - n${n}.txt`)]),
+    '--rw',
+    '.',
+    '--',
+    'true',
+  ],
+  'KiB of output in JSON': (_, count) => ['--json', '--', 'head', '-c', String(count * 1024), '/dev/zero'],
+}
+
+/** What a user's earlier runs have left; the run itself does not ask for it. @returns words after `llm-do-exec` */
+const REMAINS = {
+  'waiting layers': {
+    most: 1000,
+    leave: (stage, count) => manyRuns(stage, count, () => ['--cow', '.', '--', 'sh', '-c', 'echo x > file']),
+    words: ['--cow', '.', '--', 'true'],
+  },
+  'cached plans': {
+    most: 1000,
+    leave: (stage, count) => manyRuns(stage, count, (n) => ['--timeout', `${n + 1000}s`, '--', 'true']),
+    words: ['--', 'true'],
+  },
+}
+
+/** Times of one size, in milliseconds; how long the refusal took where it is not accepted. */
+async function timeOf(stage, words) {
+  const command = [stage.exec, ...words]
+  for (let time = 0; time < 2; time += 1)
+    if (stage.run(command).status !== 0) return { refused: await onlyTime(stage, ['!125', ...command]) }
+  return { accepted: await onlyTime(stage, command) }
+}
+
+async function onlyTime(stage, command) {
+  const { it } = await timeByTurns({ stage, commands: { it: command }, rounds: ROUNDS })
+  return median(it) / 1e6
+}
+
+/** The largest ratio of what each step of ten costs over ten times what the step before cost. */
+function steepness(points) {
+  const [first] = points
+  const growth = points.map(({ ms }) => Math.max(ms - first.ms, LEAST_GROWTH))
+  const steps = points.slice(2).map((_, index) => growth[index + 2] / growth[index + 1] / 10)
+  return Math.max(...steps, 0)
+}
+
+function rowsOf(kind, { points, refused }) {
+  const note = points.map(({ count, ms }) => `${count}: ${ms.toFixed(1)} ms`).join(', ')
+  const rows = [
+    { row: `${kind}: the steepest step of ten over linear`, value: steepness(points), goal: STEEPEST, note },
+  ]
+  return refused === undefined
+    ? rows
+    : [...rows, { row: `${kind}: ms until ${refused.count} are refused`, value: refused.ms, goal: REFUSED_WITHIN }]
+}
+
+async function curve(stage, progress, kind, wordsFor) {
+  const points = []
+  for (const count of SIZES) {
+    progress(`sizes: ${kind}, ${count}`)
+    const { accepted, refused } = await timeOf(stage, wordsFor(stage, count))
+    if (refused !== undefined) return { points, refused: { count, ms: refused } }
+    points.push({ count, ms: accepted })
+  }
+  return { points }
+}
+
+async function remainsCurve(stage, progress, kind) {
+  const { most, leave, words } = REMAINS[kind]
+  let there = 0
+  const atMost = (_, count) => {
+    leave(stage, Math.min(count, most) - there)
+    there = Math.min(count, most)
+    return words
+  }
+  const { points } = await curve(stage, progress, kind, atMost)
+  return { points: points.filter(({ count }) => count <= most) }
+}
+
+/** In a place of its own for each kind: what one leaves is not counted for another. */
+async function inOwnPlace(measure) {
+  const stage = makeStage()
+  try {
+    return await measure(stage)
+  } finally {
+    stage.remove()
+  }
+}
+
+export async function sizes({ progress }) {
+  const rows = []
+  for (const [kind, wordsFor] of Object.entries(KINDS))
+    rows.push(...rowsOf(kind, await inOwnPlace((stage) => curve(stage, progress, kind, wordsFor))))
+  for (const kind of Object.keys(REMAINS))
+    rows.push(...rowsOf(kind, await inOwnPlace((stage) => remainsCurve(stage, progress, kind))))
+  return rows
+}
