@@ -15,7 +15,7 @@ import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
+import { build as bundle } from 'esbuild'
 import { writeHelpTexts } from './help-texts.mjs'
 import { precompile } from './precompile.mjs'
 import { writeShellFiles } from './shell-files.mjs'
@@ -37,6 +37,18 @@ if (missing.length > 0) {
 // Built aside and moved at the end: a failed build leaves the last good one, and no run sees half of one.
 const [made, target] = [join(root, 'build/dist'), join(root, 'dist')]
 rmSync(made, { recursive: true, force: true })
+
+/** Directories of npm's packages that something of is in what was built, for packaging/sbom.mjs. */
+const bundled = new Set(['node_modules/node-sqlite3-wasm'])
+
+async function build(options) {
+  const { metafile } = await bundle({ ...options, metafile: true })
+  for (const input of Object.keys(metafile.inputs)) {
+    const [place] = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input) ?? []
+    if (place !== undefined) bundled.add(place)
+  }
+  return metafile
+}
 
 const common = {
   absWorkingDir: root,
@@ -129,7 +141,7 @@ const script = {
 /** @returns the name of the one file, with the checksum of its text in it */
 async function buildScript(name, { entryPoint, plugins }) {
   const entry = { entryPoints: { [name]: entryPoint }, entryNames: '[name]-[hash]' }
-  const { metafile } = await build({ ...script, ...entry, plugins, metafile: true })
+  const metafile = await build({ ...script, ...entry, plugins })
   return basename(Object.keys(metafile.outputs)[0])
 }
 
@@ -237,5 +249,6 @@ if (process.argv.includes('--without-types')) {
 
 rmSync(target, { recursive: true, force: true })
 renameSync(made, target)
+writeFileSync(join(root, 'build/bundled.json'), `${JSON.stringify([...bundled].sort(), null, 2)}\n`)
 // What `true` has to say of this machine's sandboxes is of no interest here.
 execFileSync(process.execPath, [join(root, 'scripts/compile.mjs'), target], { stdio: 'ignore' })
