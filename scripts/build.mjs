@@ -9,6 +9,7 @@
 //   mcp-SUM.cjs       the verb of that name with all that it needs
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
 //   fleet-page.html   the page of the fleet's server, and node-sqlite3-wasm.wasm, its database
+//   report-page.html  the page of llm-do report, without runs
 //   man/, completions/  for man(1) and the shells
 //   help-texts        what --help prints, for the client
 import { execFileSync } from 'node:child_process'
@@ -73,7 +74,11 @@ const withoutLanguages = {
 const APART = ['zod', 'yaml', 'gray-matter', 'execa', 'yauzl', 'yazl', 'node-sqlite3-wasm', 'bullmq']
 
 /** Read by what lies next to them in dist/. */
-const BESIDE = ['src/fleet/server/fleet-page.html', 'node_modules/node-sqlite3-wasm/dist/node-sqlite3-wasm.wasm']
+const BESIDE = [
+  'src/fleet/server/fleet-page.html',
+  'src/report/report-page.html',
+  'node_modules/node-sqlite3-wasm/dist/node-sqlite3-wasm.wasm',
+]
 
 /** Verbs that are files of their own, with their own copy of what they share with the program: no other verb may start slower for them. */
 const VERBS_APART = ['mcp']

@@ -260,6 +260,12 @@ export const SUBCOMMANDS = [
     ],
   },
   {
+    name: 'report',
+    group: 'Explain',
+    help: 'Print audit logs or batch results as a page of HTML.',
+    arguments: [{ name: 'FILE', repeats: true, completes: 'files' }],
+  },
+  {
     name: 'pool',
     group: 'Serve',
     help: 'Keep sandboxes ready, so that runs start at once.',
