@@ -40,7 +40,7 @@ ifneq ($(shell uname -s),Linux)
 PROGRAMS :=
 endif
 
-.PHONY: native-programs other-native install uninstall packages deb devcontainer all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants drivers test test-all test-touched setup-test-all client-table golden bench fleet-demo doctor clean help FORCE
+.PHONY: native-programs other-native install uninstall packages deb devcontainer release release-files all setup setup-test native build run check lint types unit watch sweep native-unit analyze contract fuzz soak mutants drivers test test-all test-touched setup-test-all client-table golden bench fleet-demo doctor clean help FORCE
 
 ## ---- set up
 
@@ -187,6 +187,16 @@ SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 DEB ?= build/packages/llm-do-exec_$(VERSION)_$(DEB_ARCHITECTURE).deb
 deb: native build ## a package for Debian and Ubuntu, into build/packages
 	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) packaging/make-deb $(DEB) $(DEB_ARCHITECTURE)
+
+# REPOSITORY and MAINTAINER: what package.json has as an address that nobody can register, until they are decided.
+export REPOSITORY MAINTAINER
+RELEASE ?= build/release
+release: $(NODE_MODULES) ## check the tree and build the files of a release twice: make release REPOSITORY=https://... MAINTAINER='NAME <MAIL>'
+	@scripts/setup release
+	@node packaging/release.mjs $(RELEASE)
+
+release-files: native build other-native # the files of a release, once, of what is here
+	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) node packaging/release-files.mjs $(RELEASE) $(PACKED)
 
 native-programs: # their names, for packaging/tree
 	@echo $(NATIVE_PROGRAMS)

@@ -5,17 +5,17 @@
 //   llm-do-exec             the library, the command for macOS and Windows, and on Linux the way to the client (scripts/portable.sh)
 //   @llm-do/exec-linux-*    for each machine what a run needs, complete: the client finds the rest of its package next to itself
 //
-// No package has a script that npm would run, and none needs a compiler. The checkout itself has no name (package.json), so `npm pack`
-// refuses it: a package of whatever happened to be in bin/ and dist/ could not be told from a good one.
+// No package has a script that npm would run, and none needs a compiler. The checkout itself refuses to be packed
+// (scripts/refuse-package.mjs).
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
+import { facts, root } from './facts.mjs'
+import { pack } from './pack.mjs'
 
-const root = dirname(dirname(fileURLToPath(import.meta.url)))
-const { version, engines, license, description } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-const common = { version, description, license, type: 'module', engines }
+const { version } = facts
+const common = { ...facts, type: 'module' }
 
 const platformPackage = (arch) => `@llm-do/exec-linux-${arch}`
 
@@ -53,7 +53,17 @@ const writeManifest = (directory, manifest) =>
 const isForAll = (file) => !file.endsWith('.compiled') && !file.endsWith('/node-path')
 
 function stageMain(directory, arches) {
-  for (const part of ['dist', 'profiles', 'schemas', 'workers', 'docs', 'README.md', 'CHANGELOG.md', 'LICENSE'])
+  for (const part of [
+    'dist',
+    'profiles',
+    'schemas',
+    'workers',
+    'docs',
+    'README.md',
+    'CHANGELOG.md',
+    'SECURITY.md',
+    'LICENSE',
+  ])
     cpSync(join(root, part), join(directory, part), { recursive: true, filter: isForAll })
   execFileSync(process.execPath, [join(root, 'scripts/commands.mjs'), join(directory, 'bin')])
   writeManifest(directory, mainManifest(arches))
@@ -64,15 +74,8 @@ function stagePlatform(directory, arch, bin) {
   writeManifest(directory, platformManifest(arch))
 }
 
-/** Names, modes, owners and times are said here: neither the user nor the clock of this machine shows. */
-function pack(stage, file) {
-  const tar = ['--sort=name', '--format=ustar', '--mtime=@499162500', '--owner=0', '--group=0', '--numeric-owner']
-  // A hard link would be npm's to follow; each name is a file of its own.
-  const modes = ['--mode=u+rwX,go+rX,go-w', '--hard-dereference']
-  const words = [...tar, ...modes, '-C', stage, '--transform=s,^\\.,package,', '-cf', '-', '.']
-  const archive = execFileSync('tar', words, { maxBuffer: 1 << 28 })
-  writeFileSync(file, execFileSync('gzip', ['-9n'], { input: archive, maxBuffer: 1 << 28 }))
-}
+/** Of npm's packages: `npm pack` gives every file this time. */
+const NPM_SECONDS = 499_162_500
 
 const isInstalled = process.argv[2] === '--installed'
 const [target, ...given] = process.argv.slice(isInstalled ? 3 : 2)
@@ -105,7 +108,11 @@ function packAll() {
     rmSync(target, { recursive: true, force: true })
     mkdirSync(target, { recursive: true })
     for (const name of Object.keys(PACKAGES))
-      pack(fillBelow(stages, name), join(target, `${name.replace(/^@llm-do\//, 'llm-do-')}-${version}.tgz`))
+      pack(fillBelow(stages, name), {
+        file: join(target, `${name.replace(/^@llm-do\//, 'llm-do-')}-${version}.tgz`),
+        top: 'package',
+        seconds: NPM_SECONDS,
+      })
   } finally {
     rmSync(stages, { recursive: true, force: true })
   }

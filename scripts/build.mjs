@@ -9,13 +9,14 @@
 //   mcp-SUM.cjs       the verb of that name with all that it needs
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
 //   fleet-page.html   the page of the fleet's server, and node-sqlite3-wasm.wasm, its database
+//   report-page.html  the page of llm-do report, without runs
 //   man/, completions/  for man(1) and the shells
 //   help-texts        what --help prints, for the client
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
+import { build as bundle } from 'esbuild'
 import { writeHelpTexts } from './help-texts.mjs'
 import { precompile } from './precompile.mjs'
 import { writeShellFiles } from './shell-files.mjs'
@@ -37,6 +38,18 @@ if (missing.length > 0) {
 // Built aside and moved at the end: a failed build leaves the last good one, and no run sees half of one.
 const [made, target] = [join(root, 'build/dist'), join(root, 'dist')]
 rmSync(made, { recursive: true, force: true })
+
+/** Directories of npm's packages that something of is in what was built, for packaging/sbom.mjs. */
+const bundled = new Set(['node_modules/node-sqlite3-wasm'])
+
+async function build(options) {
+  const { metafile } = await bundle({ ...options, metafile: true })
+  for (const input of Object.keys(metafile.inputs)) {
+    const [place] = /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input) ?? []
+    if (place !== undefined) bundled.add(place)
+  }
+  return metafile
+}
 
 const common = {
   absWorkingDir: root,
@@ -61,7 +74,11 @@ const withoutLanguages = {
 const APART = ['zod', 'yaml', 'gray-matter', 'execa', 'yauzl', 'yazl', 'node-sqlite3-wasm', 'bullmq']
 
 /** Read by what lies next to them in dist/. */
-const BESIDE = ['src/fleet/server/fleet-page.html', 'node_modules/node-sqlite3-wasm/dist/node-sqlite3-wasm.wasm']
+const BESIDE = [
+  'src/fleet/server/fleet-page.html',
+  'src/report/report-page.html',
+  'node_modules/node-sqlite3-wasm/dist/node-sqlite3-wasm.wasm',
+]
 
 /** Verbs that are files of their own, with their own copy of what they share with the program: no other verb may start slower for them. */
 const VERBS_APART = ['mcp']
@@ -129,7 +146,7 @@ const script = {
 /** @returns the name of the one file, with the checksum of its text in it */
 async function buildScript(name, { entryPoint, plugins }) {
   const entry = { entryPoints: { [name]: entryPoint }, entryNames: '[name]-[hash]' }
-  const { metafile } = await build({ ...script, ...entry, plugins, metafile: true })
+  const metafile = await build({ ...script, ...entry, plugins })
   return basename(Object.keys(metafile.outputs)[0])
 }
 
@@ -216,6 +233,25 @@ await buildAll()
     process.exit(1)
   })
 
+/** Interfaces that the declarations need: they merge with those of @types/node and of the compiler's libraries. */
+const GLOBALS = `interface AbortSignal {}
+interface AsyncDisposable {}
+interface SymbolConstructor { readonly asyncDispose: unique symbol }
+`
+
+/** A program without @types/node can be compiled, too: there a stream, a Buffer and the name of a signal are `any`. */
+function compileWithoutNode(types) {
+  writeFileSync(join(types, 'globals.d.ts'), GLOBALS)
+  for (const name of readdirSync(types, { recursive: true }).filter((name) => name.endsWith('.d.ts'))) {
+    const file = join(types, name)
+    const text = readFileSync(file, 'utf8').replaceAll(
+      /^.*(?:from 'node:|import\('node:|\bNodeJS\.|: Buffer\b).*$/gm,
+      '// @ts-ignore: needs @types/node\n$&',
+    )
+    writeFileSync(file, name === 'index.d.ts' ? `/// <reference path="./globals.d.ts" />\n${text}` : text)
+  }
+}
+
 /** Half of the time of a build: a mutant, which is thrown away, keeps those of before. */
 function writeTypes() {
   try {
@@ -227,6 +263,7 @@ function writeTypes() {
   } catch {
     process.exit(1) // the compiler has printed what is wrong and where
   }
+  compileWithoutNode(join(made, 'types'))
   cpSync(join(made, 'types'), join(made, 'types-cjs'), { recursive: true })
   writeFileSync(join(made, 'types-cjs/package.json'), '{ "type": "commonjs" }\n')
 }
@@ -237,5 +274,6 @@ if (process.argv.includes('--without-types')) {
 
 rmSync(target, { recursive: true, force: true })
 renameSync(made, target)
+writeFileSync(join(root, 'build/bundled.json'), `${JSON.stringify([...bundled].sort(), null, 2)}\n`)
 // What `true` has to say of this machine's sandboxes is of no interest here.
 execFileSync(process.execPath, [join(root, 'scripts/compile.mjs'), target], { stdio: 'ignore' })

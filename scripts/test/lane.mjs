@@ -45,7 +45,9 @@ async function runFile({ file, name }) {
   // vitest goes on counting over all runs of a process.
   const testModules = all.filter(({ moduleId }) => moduleId.endsWith(`/${file}`))
   const tests = testModules.flatMap((module) => [...module.children.allTests()].map(reported))
-  const errors = [...testModules.flatMap((module) => module.errors()), ...unhandledErrors].map(textOf)
+  // A failed hook of a suite leaves its tests skipped, and only the suite has the error.
+  const suites = testModules.flatMap((module) => [module, ...module.children.allSuites()])
+  const errors = [...suites.flatMap((suite) => suite.errors()), ...unhandledErrors].map(textOf)
   return { file, tests, errors }
 }
 

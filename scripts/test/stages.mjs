@@ -27,7 +27,7 @@ const REQUIRED = [
   ...['plain-user', 'kernel-headers', 'newer-nodes'],
 ]
 /** Those of test-all alone. */
-const REQUIRED_DEEP = ['podman', 'vm', 'aarch64-cc', 'libfuzzer', 'network-clients', 'chromium']
+const REQUIRED_DEEP = ['podman', 'vm', 'aarch64-cc', 'mmdebstrap', 'libfuzzer', 'network-clients', 'chromium']
 /** The docker daemon belongs to root, and other versions of node are in root's checkout only. */
 const REQUIRED_OF_A_USER = ['bwrap', 'unshare', 'wasi', 'strace', 'python', 'git', 'gcc', 'ssh-agent']
 

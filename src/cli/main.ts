@@ -40,6 +40,7 @@ const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   prune: async () => (await import('./commands/prune.ts')).prune,
   images: async () => (await import('./commands/images.ts')).images,
   audit: async () => (await import('./commands/audit.ts')).audit,
+  report: async () => (await import('./commands/report.ts')).report,
   pool: async () => (await import('./commands/pool.ts')).pool,
   'fleet-server': async () => (await import('./commands/fleet-server.ts')).fleetServer,
   agent: async () => (await import('./commands/agent.ts')).agent,

@@ -9,7 +9,16 @@ export const COMPLETE = '__complete'
 export const SUPERVISE = '__supervise'
 
 /** What has names that change from moment to moment; commands/complete.ts lists them. */
-export type NamedThings = 'profiles' | 'workers' | 'runs' | 'layers' | 'sandboxes' | 'homes'
+export type NamedThings =
+  | 'profiles'
+  | 'workers'
+  | 'runs'
+  | 'failed-runs'
+  | 'layers'
+  | 'sandboxes'
+  | 'homes'
+  | 'caches'
+  | 'refused-hosts'
 
 export interface ArgumentDeclaration {
   /** As usages show it: `FILE`. */
@@ -117,7 +126,7 @@ export const SUBCOMMANDS = [
     name: 'why',
     group: 'Explain',
     help: 'Run the last failed command again, watched and without a trace, and say what the sandbox refused it.',
-    arguments: [{ name: 'ID', isOptional: true }],
+    arguments: [{ name: 'ID', isOptional: true, completes: 'failed-runs' }],
     flags: [{ name: 'list', help: 'List the last runs that failed, with their IDs.' }, JSON_FLAG],
   },
   {
@@ -251,6 +260,12 @@ export const SUBCOMMANDS = [
     ],
   },
   {
+    name: 'report',
+    group: 'Explain',
+    help: 'Print audit logs or batch results as a page of HTML.',
+    arguments: [{ name: 'FILE', repeats: true, completes: 'files' }],
+  },
+  {
     name: 'pool',
     group: 'Serve',
     help: 'Keep sandboxes ready, so that runs start at once.',
@@ -321,7 +336,7 @@ export const SUBCOMMANDS = [
       {
         name: 'remove',
         help: 'Remove what --cache keeps: all of a project, or one of its caches.',
-        arguments: [{ name: 'PROJECT[/NAME]', repeats: true }],
+        arguments: [{ name: 'PROJECT[/NAME]', repeats: true, completes: 'caches' }],
       },
       { name: 'clear', help: 'Forget the plans that are kept to start faster.' },
     ],

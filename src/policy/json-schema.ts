@@ -14,7 +14,19 @@ function networkForms(): JsonSchema {
   return { anyOf: [mode, mapping] }
 }
 
-/** Keys of a policy that zod does not see through. */
+/** Keys with keys below them have no line in the manual. */
+const SECTIONS = {
+  docker: 'Settings of the Docker backend.',
+  cow: 'How changes to copy-on-write directories are kept.',
+  resources: 'Limits of memory, processors, processes, time, disk and output.',
+  env: 'Environment variables of the command.',
+}
+
+/** Keys of a policy that zod does not see through, and descriptions of sections. */
 export const REPLACED: ReadonlyMap<unknown, () => JsonSchema> = new Map([
   [sandboxSchema.shape['network'], networkForms],
+  [sandboxSchema, () => ({ description: 'What the command may see, reach and use.' })],
+  ...Object.entries(SECTIONS).map(
+    ([name, description]) => [sandboxSchema.shape[name], () => ({ description })] as const,
+  ),
 ])

@@ -3,7 +3,7 @@
  * here. The command line is built from it, the environment twins are read by it, the manual is printed from it. Pure.
  */
 import { ALL_KEYS, type NamedKey } from './keys/index.ts'
-import type { FlagValues, KeyFlag, OptionGroup } from './keys/key.ts'
+import type { CompletedNames, FlagValues, KeyFlag, OptionGroup } from './keys/key.ts'
 import { withValueAt } from './value-at.ts'
 
 export const OPTION_GROUPS: readonly OptionGroup[] = [
@@ -37,8 +37,7 @@ export interface OptionDeclaration {
   readonly isRare?: true
   /** The only values, where they are words and the policy does not check them. */
   readonly choices?: readonly string[]
-  /** Names that exist at a moment, with which a shell completes the value. */
-  readonly completes?: 'profiles' | 'workers' | 'layers' | 'sandboxes'
+  readonly completes?: CompletedNames
   /** Dotted policy key; absent = the option is about the run, not about the policy. */
   readonly key?: string
   /** Its twin; several values are separated by newlines. */

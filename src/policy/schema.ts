@@ -23,7 +23,7 @@ export function readBy<Output>(read: Reader<Output>, meta: object): z.ZodType<Ou
   return schema.meta({ ...meta }) as unknown as z.ZodType<Output>
 }
 
-const meaningOf = ({ description, unit, standard, type, enum: words }: Field): Partial<KeyMeaning> =>
+const meaningOf = ({ description, unit, standard, type, enum: words, examples }: Field): Partial<KeyMeaning> =>
   description === ''
     ? {}
     : {
@@ -32,6 +32,8 @@ const meaningOf = ({ description, unit, standard, type, enum: words }: Field): P
         ...(standard === undefined ? {} : { standard }),
         ...(type === undefined ? {} : { type }),
         ...(words === undefined ? {} : { enum: words }),
+        // zod drops `examples` of what it cannot see through.
+        ...(examples === undefined ? {} : { samples: examples }),
       }
 
 const mappings = new Map<Fields, z.ZodObject>()

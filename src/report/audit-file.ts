@@ -250,19 +250,24 @@ function unreadable(file: string, error: unknown): SandboxError {
   })
 }
 
+/** The lines of a log or of results, as `llm-do report` reads them. @throws SandboxError POLICY_INVALID when the file cannot be read */
+export async function* readLines(file: string): AsyncGenerator<Buffer> {
+  try {
+    yield* linesOf(file)
+  } catch (error) {
+    throw unreadable(file, error)
+  }
+}
+
 /** Reads a whole log and follows the chain. @throws SandboxError POLICY_INVALID when the file cannot be read */
 export async function verifyAudit(file: string): Promise<AuditVerdict> {
   const problems: string[] = []
   let [lines, previous] = [0, CHAIN_START]
-  try {
-    for await (const line of linesOf(file)) {
-      lines += 1
-      const problem = checkAuditLine(line, previous)
-      if (problem !== undefined) problems.push(`line ${lines}: ${problem}`)
-      previous = sha256(line)
-    }
-  } catch (error) {
-    throw unreadable(file, error)
+  for await (const line of readLines(file)) {
+    lines += 1
+    const problem = checkAuditLine(line, previous)
+    if (problem !== undefined) problems.push(`line ${lines}: ${problem}`)
+    previous = sha256(line)
   }
   return { lines, last: previous, problems }
 }

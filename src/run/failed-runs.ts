@@ -15,6 +15,7 @@ import {
   readPrivateFile,
   writePrivateFile,
 } from '../os/private-files.ts'
+import type { Denial } from '../report/result.ts'
 import { meantBy } from '../text/shortened-id.ts'
 import { now } from './run-id.ts'
 
@@ -71,6 +72,35 @@ export function keepFailedRun({ env, exitStatus, directory, words, commandAt }: 
   }
   if (writePrivateFile({ directory: place, name: idAt(now()), uid: own() }, bytes))
     dropOldest(place, FAILED_RUNS_MAX, (name) => ID.test(name))
+}
+
+/** The hosts of the last run that was refused some, next to the records. */
+const REFUSED_HOSTS = 'refused-hosts'
+/** The command chose these names: a shell offers only those that are words for it. */
+const HOST = /^[\w*][\w.*-]*(?::\d+)?$/
+const HOSTS_MAX = 100
+
+/** For completion. What cannot be written is not kept. */
+export function keepRefusedHosts(env: Environment, denials: readonly Pick<Denial, 'fix'>[]): void {
+  const hosts = denials
+    .flatMap(({ fix }) => /^--allow-host (\S+)$/.exec(fix)?.[1] ?? [])
+    .filter((host) => HOST.test(host))
+  if (hosts.length === 0) return
+  const place = directoryOf(env)
+  try {
+    makePrivateDirectory(place)
+  } catch {
+    return // A shell then offers none.
+  }
+  const lines = [...new Set(hosts)].slice(0, HOSTS_MAX).map((host) => `${host}\n`)
+  writePrivateFile({ directory: place, name: REFUSED_HOSTS, uid: own() }, lines.join(''))
+}
+
+export function refusedHosts(env: Environment): readonly string[] {
+  const place = directoryOf(env)
+  if (!isOwnDirectory(place, own())) return []
+  const text = readPrivateFile(join(place, REFUSED_HOSTS), { uid: own(), most: BYTES_MAX })?.toString('utf8') ?? ''
+  return text.split('\n').filter((host) => HOST.test(host))
 }
 
 /** A terminal, or /dev/null. */

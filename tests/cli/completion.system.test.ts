@@ -138,6 +138,23 @@ describe.each<['bash' | 'zsh' | 'fish', Shell, readonly (readonly [string, strin
   })
 })
 
+testWith('userns', 'bash offers the hosts of the last denial, and the failed run', async () => {
+  const place = await makePlace()
+  const lookUp = 'getent hosts refused.example; getent hosts -- "-odd.example"; exit 3'
+  const [file = '', ...words] = cliWords(['--allow-host', 'other.example', '-c', lookUp])
+  const env = place.env as NodeJS.ProcessEnv
+  expect(await bash(place, ['llm-do exec --allow-host ref']), 'the control').toEqual([''])
+  await execa(file, words, { cwd: place.cwd, env, extendEnv: false, reject: false })
+  const [host = '', assigned = '', failed = ''] = await bash(place, [
+    'llm-do exec --allow-host ref',
+    'llm-do exec --allow-host=',
+    'llm-do why ',
+  ])
+  expect([endOf(host), endOf(assigned)]).toEqual(['refused.example', 'refused.example'])
+  const { stdout } = await runCli(['why', '--list'], { program: 'llm-do', env: env as Record<string, string> })
+  expect(failed.split(' ')).toContain(stdout.toString().split(' ')[0])
+})
+
 testWith('userns', 'bash offers the run to kill', async () => {
   const place = await makePlace()
   const [file = '', ...words] = cliWords(['-c', 'sleep 300'])

@@ -1,5 +1,5 @@
 /** The package as another project has it: installed, compiled against, and loaded by import and by require(). */
-import { symlink, writeFile } from 'node:fs/promises'
+import { rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
@@ -51,6 +51,31 @@ const COMPILER_OPTIONS = {
   outDir: 'out',
 }
 
+/** Without @types/node: what is not about streams keeps its types. */
+const WITHOUT_NODE = `
+import { exec, openSandbox, type Result, SandboxExecutor, spawn } from 'llm-do-exec'
+
+async function main(): Promise<void> {
+  const result: Result = await exec({ command: ['true'], policy: { resources: { memory: '1g' } } })
+  const text: string = result.stdout
+  const status: number | null = result.exitCode
+  // @ts-expect-error: it is a text
+  const wrong: number = result.stdout
+  // @ts-expect-error: an option that does not exist
+  await exec({ command: ['true'], nope: 1 })
+  const child = spawn({ command: ['cat'] })
+  child.stdin.end(text)
+  const sandbox = await openSandbox({ warm: 0 })
+  await sandbox.close()
+  void [status, wrong, SandboxExecutor]
+}
+
+void main()
+`
+
+/** Compiler options and libraries of such a project. */
+const LIBRARIES: readonly (readonly string[])[] = [['es2022'], ['es2023', 'dom'], ['esnext']]
+
 /** A project that has installed the package, without anything that its declarations do not need. */
 async function consumer(): Promise<string> {
   const directory = await temporaryDirectory({ mode: 0o755 })
@@ -61,6 +86,8 @@ async function consumer(): Promise<string> {
   await writeFile(join(directory, 'import.mts'), USE)
   await writeFile(join(directory, 'require.cts'), USE)
   await writeFile(join(directory, 'same.mjs'), SAME)
+  await writeFile(join(directory, 'without-node.mts'), WITHOUT_NODE)
+  await writeFile(join(directory, 'without-node.cts'), WITHOUT_NODE)
   const tsconfig = { compilerOptions: COMPILER_OPTIONS, files: ['import.mts', 'require.cts'] }
   await writeFile(join(directory, 'tsconfig.json'), JSON.stringify(tsconfig))
   return directory
@@ -69,10 +96,17 @@ async function consumer(): Promise<string> {
 /** @param nodes that load it */
 export function describePackage(nodes: readonly string[], ...needs: readonly Need[]): void {
   describeWith(['bwrap', 'userns', ...needs], 'the package', () => {
-    test('has types for both kinds of module, and is loaded by both', async () => {
+    test('has types for both kinds of module, with and without those of Node, and is loaded by both', async () => {
       const cwd = await consumer()
       const compiler = join(CHECKOUT, 'node_modules/typescript/bin/tsc')
       await execa(process.execPath, [compiler, '-p', '.'], { cwd, preferLocal: false })
+      await rm(join(cwd, 'node_modules/@types'))
+      for (const lib of LIBRARIES) {
+        const compilerOptions = { ...COMPILER_OPTIONS, lib, types: [], noEmit: true }
+        const tsconfig = { compilerOptions, files: ['without-node.mts', 'without-node.cts'] }
+        await writeFile(join(cwd, 'tsconfig.json'), JSON.stringify(tsconfig))
+        await execa(process.execPath, [compiler, '-p', '.'], { cwd, preferLocal: false })
+      }
       for (const node of nodes) {
         const run = async (program: string) => {
           const { stdout, stderr } = await execa(node, [program], { cwd })

@@ -1,12 +1,13 @@
 /** The package for Debian and Ubuntu: the same bytes twice, and what it unpacks works. */
 import { existsSync } from 'node:fs'
-import { copyFile, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
+import { nodePackage } from './node-package.ts'
 
 const CHECKOUT = checkoutFor(currentUser())
 
@@ -61,14 +62,7 @@ async function newRoot(): Promise<string> {
   const { stdout } = await execa('ldd', [process.execPath, '/usr/bin/install'])
   const libraries = new Set(stdout.match(/\/\S+\.so[.\d]*(?= \()/g))
   for (const file of ['/usr/bin/install', ...libraries]) await execa('cp', ['-L', '--parents', file, root])
-  const node = join(root, 'tmp/node')
-  await mkdir(join(node, 'DEBIAN'), { recursive: true })
-  await mkdir(join(node, 'usr/bin'), { recursive: true })
-  await copyFile(process.execPath, join(node, 'usr/bin/node'))
-  const lines = ['Package: nodejs', `Version: ${process.versions.node}`, 'Architecture: all', 'Maintainer: x']
-  await writeFile(join(node, 'DEBIAN/control'), [...lines, 'Description: node', ''].join('\n'))
-  await execa('dpkg-deb', ['-Znone', '--build', node, join(root, 'tmp/node.deb')])
-  await rm(node, { recursive: true })
+  await nodePackage(join(root, 'tmp/node.deb'))
   return root
 }
 

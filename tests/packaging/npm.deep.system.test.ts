@@ -110,9 +110,32 @@ describeWith('aarch64-cc', 'make packages', () => {
   })
 })
 
-describe('npm pack', () => {
-  test('of the checkout is refused: it would pack whatever was built last', async () => {
-    const packed = await npm(CHECKOUT, 'pack', '--dry-run').catch((error: unknown) => error)
-    expect(packed).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('must have name and version') })
+describe('the checkout', () => {
+  const refusal = 'llm-do-exec: the checkout is not an npm package'
+  const tried = (cwd: string, ...words: readonly string[]) =>
+    execa('npm', [...words, '--offline', '--no-audit', '--no-fund', '--loglevel=error'], { cwd, reject: false })
+
+  test('is no package: npm pack and npm install from its history are refused, and without scripts nothing built is in it', async () => {
+    expect(await tried(CHECKOUT, 'pack', '--dry-run')).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining(refusal),
+    })
+    const { stdout } = await execa('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: CHECKOUT })
+    const [packed] = JSON.parse(stdout) as [{ readonly files: readonly { readonly path: string }[] }]
+    const names = packed.files.map(({ path }) => path).toSorted()
+    expect(names).toEqual(['LICENSE', 'README.md', 'package.json', 'scripts/refuse-package.mjs'])
+    const history = await temporaryDirectory()
+    for (const name of names) await execa('cp', ['--parents', name, history], { cwd: CHECKOUT })
+    const git = (...words: readonly string[]) => execa('git', ['-C', history, ...words])
+    // Without dependencies: npm would fetch them.
+    const manifest = JSON.parse(await readFile(join(history, 'package.json'), 'utf8')) as Record<string, unknown>
+    const without = { ...manifest, dependencies: {}, devDependencies: {}, overrides: {} }
+    await writeFile(join(history, 'package.json'), JSON.stringify(without))
+    await git('init', '--quiet')
+    await git('add', '.')
+    await git('-c', 'user.name=x', '-c', 'user.email=x@example.com', 'commit', '--quiet', '--message', 'x')
+    const cwd = await project()
+    const installed = await tried(cwd, 'install', `git+file://${history}`)
+    expect(installed).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(refusal) })
   })
 })

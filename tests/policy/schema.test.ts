@@ -10,6 +10,8 @@ import {
   protectedList,
   REPOSITORY_SYSTEMS,
 } from '../../src/policy/protected.ts'
+import { parseSandbox } from '../../src/policy/schema.ts'
+import { withValueAt } from '../../src/policy/value-at.ts'
 import { expectFile, withPart } from '../support/generated.ts'
 
 const ROOT = new URL('../../', import.meta.url)
@@ -66,4 +68,67 @@ test('the defaults in the manual are those of the built-in layer', () => {
       : [[key, typeof value === 'object' ? JSON.stringify(value) : String(value)]]
   const rows = flat(BUILT_IN.values, '')
   expect(rows.map(([key]) => [key, meaningOf(key)?.standard])).toEqual(rows)
+})
+
+/** An object in a list is incomplete without these. */
+const REQUIRED: Readonly<Record<string, object>> = {
+  zones: { name: 'data', hostPath: '/data' },
+  'network.credentials': { host: 'a.example', header: 'X-Key', from: 'env:KEY' },
+  credentials: { file: '/home/me/.npmrc' },
+}
+
+interface Node {
+  readonly type?: string
+  readonly description?: string
+  readonly enum?: readonly unknown[]
+  readonly examples?: readonly unknown[]
+  readonly properties?: Readonly<Record<string, Node>>
+  readonly items?: Node
+  readonly anyOf?: readonly Node[]
+}
+
+/** Every key with its place; `[]` behind the name of a list of mappings. */
+function keysOf(node: Node, path = ''): readonly (readonly [path: string, Node])[] {
+  const parts = [...(node.anyOf ?? []), ...(node.items === undefined ? [] : [node.items])]
+  return [
+    ...Object.entries(node.properties ?? {}).flatMap(([name, inner]) => {
+      const place = path === '' ? name : `${path}.${name}`
+      return [[place, inner] as const, ...keysOf(inner, place)]
+    }),
+    ...parts.flatMap((part) => keysOf(part, path)),
+  ]
+}
+
+/** `value` at the place, with what a list's object needs. */
+function profileWith(path: string, value: unknown): object {
+  const list = Object.keys(REQUIRED).find((name) => path.startsWith(`${name}.`))
+  if (list === undefined) return withValueAt({}, path, value)
+  const inner = path.slice(list.length + 1)
+  const rest = inner === 'size' ? { name: 'data', mode: 'tmpfs' } : REQUIRED[list]
+  return withValueAt({}, list, [{ ...rest, [inner]: value }])
+}
+
+describe('the JSON schema of profiles', () => {
+  const schema = JSON.parse(profileJsonSchema()) as Node
+  const keys = keysOf(schema.properties?.['sandbox'] ?? {})
+
+  test('describes every key', () => {
+    expect(
+      keys.filter(([, { description }]) => !/^[A-Z\w].*\.$/.test(description ?? '')).map(([path]) => path),
+    ).toEqual([])
+    expect(keys.length).toBeGreaterThan(70)
+  })
+
+  test('offers words or examples for every value, and the program takes each of them', () => {
+    const values = keys.filter(([, { type, properties }]) => type !== 'boolean' && properties === undefined)
+    const without = values.filter(([, one]) => (one.enum ?? one.examples ?? []).length === 0)
+    expect(without.map(([path]) => path)).toEqual([])
+    const refused = keys.flatMap(([path, { examples = [] }]) =>
+      examples.flatMap((example) => {
+        const { error } = parseSandbox(profileWith(path, example))
+        return error === undefined ? [] : [`${path}: ${JSON.stringify(example)}: ${error.issues[0]?.message}`]
+      }),
+    )
+    expect(refused).toEqual([])
+  })
 })

@@ -95,6 +95,7 @@ const NEEDS = {
   wasi: lacksWasi,
   'qemu-aarch64': () => lacksProgram('qemu-aarch64-static'),
   'aarch64-cc': () => lacksProgram('aarch64-linux-gnu-gcc'),
+  mmdebstrap: () => lacksProgram('mmdebstrap'),
   libfuzzer: lacksLibFuzzer,
   cargo: () => lacksProgram('cargo'),
   gcc: () => lacksProgram('gcc'),

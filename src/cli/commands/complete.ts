@@ -38,6 +38,18 @@ const OFFERS: Readonly<Record<NamedThings, (call: Call) => Promise<readonly Offe
       .filter(isOwn)
       .map(({ id, command }) => [id, command.join(' ')])
   },
+  'failed-runs': async ({ env }) => {
+    const { failedRuns } = await import('../../run/failed-runs.ts')
+    return failedRuns(env).map(({ id, words }) => [id, words.join(' ')])
+  },
+  'refused-hosts': async ({ env }) => {
+    const { refusedHosts } = await import('../../run/failed-runs.ts')
+    return refusedHosts(env).map((host) => [host, 'refused in the last run that was refused a host'])
+  },
+  caches: async ({ env }) => {
+    const { listPrivate } = await import('../../host/private-directory.ts')
+    return listPrivate(env, process.getuid?.() ?? -1, 'caches').map((name) => [name, ''])
+  },
   sandboxes: async ({ env }) => {
     const { listNamed } = await import('../../run/named-sandboxes.ts')
     return listNamed(env).map(({ name, command }) => [name, command.join(' ')])

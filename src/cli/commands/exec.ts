@@ -351,16 +351,18 @@ async function warn({ json }: ExecRequest, warnings: readonly string[], told: Se
   await writeStderr(warningLines(untold))
 }
 
-/** For `llm-do why`; a word that is not UTF-8 would not come back as it was. */
+/** For `llm-do why` and for completion; a word that is not UTF-8 would not come back as it was. */
 async function keepFailure(
   result: Result,
   { options: { env = {}, cwd = '' } }: ExecRequest,
   { text, bytes }: Words,
   { commandAt }: CommandLine,
 ): Promise<void> {
-  if (result.ok || result.backend === null || bytes !== undefined) return
-  const { keepFailedRun } = await import('../../run/failed-runs.ts')
-  keepFailedRun({ env, exitStatus: result.exitStatus, directory: cwd, words: text, commandAt })
+  const isFailed = !result.ok && result.backend !== null && bytes === undefined
+  if (!isFailed && result.denials.length === 0) return
+  const { keepFailedRun, keepRefusedHosts } = await import('../../run/failed-runs.ts')
+  keepRefusedHosts(env, result.denials)
+  if (isFailed) keepFailedRun({ env, exitStatus: result.exitStatus, directory: cwd, words: text, commandAt })
 }
 
 export interface RunToRecord {

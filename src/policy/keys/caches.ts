@@ -29,6 +29,7 @@ const declared = list<string>(readCache, {
   description:
     'Directories that outlive the run, one set a project: npm, pip, cargo, go, or NAME at /cache/NAME; with :shared one for all projects of the user.',
   unit: 'list of names',
+  examples: [['npm', 'pip']],
   flag: {
     name: 'cache',
     argument: 'NAME[:shared]',

@@ -42,6 +42,7 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
 } = {
   description: 'What is visible of the host, and fresh tmpfs. Merged by name.',
   unit: 'list of mappings',
+  examples: [[{ name: 'data', hostPath: './data', mode: 'ro' }]],
   standard: '[]',
   default: [],
   shape: {

@@ -21,6 +21,7 @@ export const ABOUT = {
   description: field<string, string>(readLine, {
     description: 'One line for people.',
     unit: 'text',
+    examples: ['Tests of this project, offline.'],
     type: 'string',
   }),
 } as const satisfies Fields

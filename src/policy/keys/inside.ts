@@ -83,11 +83,13 @@ export const env: Key<EnvironmentInput, EnvironmentInput, EnvironmentPolicy> & {
         inherit: listField(readInherited, {
           description: 'Variables taken over from the caller; a name that ends in * is a prefix.',
           unit: 'list of names',
+          examples: [['LANG', 'CI_*']],
           standard: '[]',
         }),
         set: field<Variables, Variables>(readVariables, {
           description: 'Variables with their values. Values never reach a plan, a log or an argument list.',
           unit: 'mapping',
+          examples: [{ NODE_ENV: 'test' }],
           standard: '{}',
           type: 'object',
         }),
@@ -160,6 +162,7 @@ export const credentials: Key<readonly CredentialInput[], readonly CredentialInp
 } = {
   description: 'Files shown read-only at a fixed place.',
   unit: 'list of mappings',
+  examples: [[{ file: '~/.npmrc' }]],
   standard: '[]',
   default: [],
   shape: {
@@ -172,6 +175,7 @@ export const credentials: Key<readonly CredentialInput[], readonly CredentialInp
       target: field<string, string>(readCredentialTarget, {
         description: 'Where it appears, ~/ being the home inside.',
         unit: 'absolute path',
+        examples: ['~/.npmrc'],
         standard: 'the same place below the home',
         type: 'string',
       }),

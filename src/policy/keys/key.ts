@@ -20,6 +20,8 @@ export interface KeyMeaning {
   readonly standard?: string
   readonly type?: string | readonly string[]
   readonly enum?: readonly (string | boolean)[]
+  /** Values that an editor offers, where the unit alone suggests none. */
+  readonly examples?: readonly unknown[]
 }
 
 /** A size, time or number as people write it. */
@@ -56,6 +58,9 @@ export type OptionGroup = 'Policy' | 'Files' | 'Network' | 'Limits' | 'Inside' |
 export type FlagValues = { readonly values: Readonly<Record<string, unknown>> } | { readonly problem: string }
 
 /** A flag of the command line that sets the key; its environment twin comes with it. */
+/** Names that exist at a moment, with which a shell completes a value. */
+export type CompletedNames = 'profiles' | 'workers' | 'layers' | 'sandboxes' | 'refused-hosts' | 'homes'
+
 export interface KeyFlag {
   /** Long name without dashes. */
   readonly name: string
@@ -69,6 +74,7 @@ export interface KeyFlag {
   /** Below the key, where the flag sets only a part: `mode` of `network`. */
   readonly part?: string
   readonly standard?: string
+  readonly completes?: CompletedNames
   /** The short help only names it, after those that people look for; the manual explains it. */
   readonly isRare?: true
   /** Absent = the text is the value of the key, and a switch sets it to true. */

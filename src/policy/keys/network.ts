@@ -39,6 +39,7 @@ const portsField = (description: string): Field<readonly (number | string)[], re
 const CREDENTIALS: Field<readonly HeaderCredential[], readonly HeaderCredential[]> = {
   description: 'Headers with a secret, added on this host to what goes to one host by TLS. Needs terminate.',
   unit: 'list of mappings',
+  examples: [[{ host: 'api.example.com', header: 'Authorization', from: 'env:API_TOKEN', format: 'Bearer {}' }]],
   standard: '[]',
   shape: {
     kind: 'mappings',
@@ -70,6 +71,7 @@ const CREDENTIALS: Field<readonly HeaderCredential[], readonly HeaderCredential[
       format: field<string, string>(readSecretFormat, {
         description: 'The value, with {} for the secret, such as "Bearer {}".',
         unit: 'text',
+        examples: ['Bearer {}'],
         standard: '{}',
         type: 'string',
       }),
@@ -96,6 +98,7 @@ function addedHeader(text: string): FlagValues {
 export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readonly default: NetworkInput } = {
   description: 'One of the words of mode, or a mapping.',
   unit: 'word or mapping',
+  examples: ['host', { mode: 'restricted', allow: ['registry.npmjs.org'] }],
   standard: 'none',
   default: 'none',
   shape: {
@@ -137,6 +140,7 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
         description:
           'Name -> address: where a name leads, in the place of what this host would find. Rules hold for the name and for the address.',
         unit: 'mapping',
+        examples: [{ 'db.internal': '10.0.0.5' }],
         standard: '{}',
         type: 'object',
       }),
@@ -185,6 +189,7 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
     {
       name: 'allow-host',
       argument: 'HOST[:PORT]',
+      completes: 'refused-hosts',
       group: 'Network',
       part: 'allow',
       repeats: true,

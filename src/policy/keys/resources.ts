@@ -179,6 +179,7 @@ export const resources = section(
     home: scratch('Size of the home directory.', '50m', {
       name: 'home',
       argument: HOME,
+      completes: 'homes',
       group: 'Files',
       help: 'The home directory: kept by a name for the next runs here, of a size, or one of the host; that ends like --rw.',
       standard: '50m',

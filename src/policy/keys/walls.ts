@@ -37,6 +37,7 @@ const narrowSeccomp: Narrowing<SeccompChoice> = {
 const choice = scalar<string, SeccompChoice>(readSeccomp, {
   description: 'System call filter: default, strict, nested (allows sandboxes inside), off, or a file.',
   unit: 'word or path',
+  examples: ['strict', './filter.json'],
   type: 'string',
   default: 'default',
   flag: { name: 'seccomp', argument: 'default|strict|nested|off|FILE', group: 'Backend' },
@@ -109,6 +110,7 @@ const readOpenable: Reader<string> = (value) => {
 export const protectNot = list<string>(readOpenable, {
   description: 'Built-in protected names that may be written all the same; .git: git directories, *: every name.',
   unit: 'list of names',
+  examples: [['.git']],
   flag: {
     name: 'protect-not',
     argument: 'NAME',
@@ -133,6 +135,7 @@ const readNeed: Reader<Need> = (value) => oneOf(NEEDS)(value === 'cpu-limit' ? '
 export const requireNeeds = list<Need>(readNeed, {
   description: 'Needs that the kernel itself must enforce, or the run is refused.',
   unit: 'list of words',
+  examples: [['memory-limit', 'pids-limit']],
   flag: {
     name: 'require',
     isRare: true,
