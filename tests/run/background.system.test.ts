@@ -6,9 +6,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { directoryOfNamed } from '../../src/run/named-sandboxes.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
-import { descendantsOf, readOr } from '../support/processes.ts'
+import { descendantsOf, processesWith, readOr } from '../support/processes.ts'
 import { currentUser } from '../support/users.ts'
-import { backgroundOf, newName, PATIENCE, processesWith } from './background.ts'
+import { backgroundOf, newName, PATIENCE } from './background.ts'
 
 describeWith('userns', 'a sandbox in the background', () => {
   const as = currentUser()

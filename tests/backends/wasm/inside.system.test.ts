@@ -11,16 +11,10 @@ import type { Result } from '../../../src/report/result.ts'
 import { exec } from '../../../src/run/exec.ts'
 import { newDirectory } from '../../support/directory.ts'
 import { describeWith } from '../../support/needs.ts'
+import { processesWith } from '../../support/processes.ts'
 import { currentUser } from '../../support/users.ts'
 
 const OWNER = 1000
-
-/** Processes of the host whose command line has this word. */
-async function processesWith(word: string): Promise<readonly string[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
-  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
-  return pids.filter((_, index) => lines[index]?.split('\0').includes(word))
-}
 
 describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
   const state: { root: string; remove: () => Promise<void> } = { root: '', remove: async () => undefined }
@@ -111,7 +105,7 @@ describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
     const pids: string[] = []
     while (pids.length === 0) {
       await sleep(20)
-      pids.push(...(await processesWith('--single-threaded')))
+      pids.push(...processesWith('--single-threaded'))
     }
     const own = async (name: string, pid = 'self') => readlink(`/proc/${pid}/ns/${name}`)
     for (const name of ['net', 'pid', 'mnt', 'ipc', 'user'])
@@ -119,6 +113,6 @@ describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
     // A loop takes a whole processor; its timeout: tests/conformance.
     over.abort('SIGTERM')
     expect(await running).toMatchObject({ reason: 'cancelled' })
-    expect(await processesWith('--single-threaded')).toEqual([])
+    expect(processesWith('--single-threaded')).toEqual([])
   })
 })
