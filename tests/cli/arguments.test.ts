@@ -79,18 +79,6 @@ describe('help', () => {
     return 'help' in parsed ? parsed.help : ''
   }
 
-  test.each(DECLARED.filter(({ name }) => name !== 'exec').map(({ name }) => name))(
-    '%s has one, within 80 columns',
-    (name) => {
-      expect(helpOf(name)).toMatch(new RegExp(`^Usage: llm-do ${name}( |$)`, 'm'))
-      expect(
-        helpOf(name)
-          .split('\n')
-          .filter((line) => line.length > 80 && !line.startsWith('Usage:')),
-      ).toEqual([])
-    },
-  )
-
   test('of an action leaves the options of exec that it takes to the help of exec', () => {
     const text = helpOf('workers show')
     expect(text).toMatch(/^Usage: llm-do workers show /m)

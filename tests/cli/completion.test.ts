@@ -1,13 +1,7 @@
-import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { dirSync } from 'tmp-promise'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { completionOf } from '../../src/cli/completed-word.ts'
-import { bashCompletion, fishCompletion, zshCompletion } from '../../src/cli/completion.ts'
 import { DECLARED } from '../../src/cli/subcommands.ts'
 import { OPTIONS } from '../../src/policy/options.ts'
-import { testWith } from '../support/needs.ts'
 
 /** The offers that begin like the last word, the kinds of names and paths, and where a command starts. */
 function offered(line: string): string {
@@ -66,20 +60,4 @@ test('every verb, action and option is offered', () => {
     const own = flags.map((flag) => `--${flag.name}`)
     expect(words(`${name} -`)).toEqual(expect.arrayContaining([...actions.map((action) => action.name), ...own]))
   }
-})
-
-/** The shell itself only where it is installed, which CI demands. */
-describe.each([
-  ['bash', bashCompletion, ['-n']],
-  ['zsh', zshCompletion, ['-n']],
-  ['fish', fishCompletion, ['--no-execute']],
-] as const)('%s', (shell, print, check) => {
-  testWith(shell === 'bash' ? [] : shell, 'accepts the text', () => {
-    const directory = dirSync({ unsafeCleanup: true, prefix: 'llm-do-completion-' })
-    onTestFinished(() => directory.removeCallback())
-    const file = join(directory.name, `llm-do.${shell}`)
-    writeFileSync(file, print())
-    const { status, stderr } = spawnSync(shell, [...check, file], { encoding: 'utf8' })
-    expect([status, stderr]).toEqual([0, ''])
-  })
 })

@@ -1,15 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { manualMarkdown, manualRoff } from '../../src/cli/man-page.ts'
 import { OPTIONS } from '../../src/policy/options.ts'
-import { isWritingGoldens } from '../support/golden.ts'
-
-const file = join(import.meta.dirname, '../../docs/reference/llm-do-exec.1.md')
+import { expectFile } from '../support/generated.ts'
 
 test('docs/reference/llm-do-exec.1.md is what the declarations say (make golden rewrites it)', () => {
-  if (isWritingGoldens()) writeFileSync(file, manualMarkdown())
-  expect(readFileSync(file, 'utf8')).toBe(manualMarkdown())
+  expectFile('docs/reference/llm-do-exec.1.md', manualMarkdown)
 })
 
 test.each(OPTIONS.map(({ name, environment }) => [name, environment]))(

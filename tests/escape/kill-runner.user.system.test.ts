@@ -5,14 +5,13 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { runLaunch } from '../../src/backends/namespace/launch-process.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
 import { processesWith, until } from '../support/processes.ts'
 import { makeTestSite, PROBE, sh, words } from './chain.ts'
-import { CAPTURE, planOnce } from './launch.ts'
+import { begin, planOnce } from './launch.ts'
 
 const expectGone = (word: string): Promise<void> =>
   expect.poll(() => processesWith(word), { timeout: 10_000, interval: 20 }).toEqual([])
@@ -41,14 +40,7 @@ describeWith('userns', 'the daemons of a command', () => {
     const values = { env: { set: { MARK: word } } }
     const command = sh(`${PROBE} daemons 3; echo >/zone/ready; exec sleep 60`)
     const planned = await planOnce({ site, engine: 'unshare', command, values, runsDirectory })
-    const started = { pid: 0 }
-    const end = runLaunch({
-      launch: planned.launch(),
-      stdio: CAPTURE,
-      isEarly: false,
-      onStart: (pid) => (started.pid = pid),
-      stop: async () => undefined,
-    })
+    const { started, end } = begin(planned.launch())
     await until('the command', () => readdirSync(site.zone).includes('ready') || undefined)
     expect(processesWith(word)).not.toEqual([])
     process.kill(started.pid, 'SIGKILL')
@@ -75,14 +67,7 @@ describeWith(['unshare', 'userns', 'one-user'], 'launchers', () => {
       runsDirectory,
     })
     for (let kill = 0; kill < KILLS; kill++) {
-      const started = { pid: 0 }
-      const end = runLaunch({
-        launch: planned.launch(),
-        stdio: CAPTURE,
-        isEarly: false,
-        onStart: (pid) => Object.assign(started, { pid }),
-        stop: async () => undefined,
-      })
+      const { started, end } = begin(planned.launch())
       await sleep((kill * 7) % 40)
       process.kill(started.pid, 'SIGKILL')
       await end

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { NativeLaunch } from '../../src/backends/launch.ts'
 import { buildNamespace } from '../../src/backends/namespace/build.ts'
+import { runLaunch } from '../../src/backends/namespace/launch-process.ts'
 import { superviseNamespace } from '../../src/backends/namespace/run.ts'
 import type { Outcome } from '../../src/backends/outcome.ts'
 import { nativeDirectory } from '../../src/os/native-programs.ts'
@@ -29,12 +30,20 @@ export interface PlanInputs {
   readonly runsDirectory?: string
 }
 
-export const CAPTURE = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
+const CAPTURE = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
 
 /** @param around a program and its words, which starts the launcher in its turn */
 export const supervised = (launch: NativeLaunch, around: readonly string[] = []): Promise<Outcome> => {
   const [file = '', ...argv] = [...around, launch.file, ...launch.argv]
   return superviseNamespace({ launch: { ...launch, file, argv }, stdio: CAPTURE })
+}
+
+/** @returns its pid, 0 until it was started, and its end */
+export function begin(launch: NativeLaunch) {
+  const started = { pid: 0 }
+  const onStart = (pid: number) => Object.assign(started, { pid })
+  const end = runLaunch({ launch, stdio: CAPTURE, isEarly: false, onStart, stop: async () => undefined })
+  return { started, end }
 }
 
 export async function planOnce({

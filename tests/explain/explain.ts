@@ -42,10 +42,3 @@ export const sh = (script: string): readonly string[] => ['sh', '-c', script]
 /** A denial in one line. */
 export const shown = ({ layer, operation, target, fix, key }: Denial): string =>
   [layer, operation, target, '->', fix, key].join(' ').trim()
-
-/** A git repository with a file that is not committed. */
-export async function makeRepository(cwd: string): Promise<void> {
-  await execa('git', ['init', '-q'], { cwd })
-  await execa('git', ['config', 'user.email', 'a@example.org'], { cwd })
-  await execa('git', ['config', 'user.name', 'a'], { cwd })
-}

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { ENGINES } from '../escape/chain.ts'
 import { runCli } from '../support/cli.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { explained, makeRepository, makeSite, run, type Site, sh, shown, wordsOf } from './explain.ts'
+import { explained, makeSite, run, type Site, sh, shown, wordsOf } from './explain.ts'
 
 interface More {
   readonly prepare?: (site: Site) => unknown
@@ -43,7 +43,7 @@ const CASES: Case[] = [
     'a protected name',
     () => ['cp', 'file', '.git/hooks/pre-commit'],
     () => 'guard write /workspace/.git/hooks/pre-commit -> --protect-not .git/hooks protectNot',
-    { prepare: ({ cwd }) => makeRepository(cwd), options: () => ['--rw', '.'] },
+    { prepare: ({ cwd }) => execa('git', ['init', '-q'], { cwd }), options: () => ['--rw', '.'] },
   ],
   [
     'a hidden file',

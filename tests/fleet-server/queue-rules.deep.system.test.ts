@@ -70,19 +70,6 @@ describeWith(['redis', 'userns'], 'a queue of BullMQ', () => {
     expect(await jobOf(queue, job.id)).toMatchObject({ returnvalue: null, progress: 0 })
   })
 
-  test('tries again what must succeed, and keeps the reason of every attempt', async () => {
-    const { queue, events, startAgent } = await openQueue()
-    const data = { command: 'sleep 60', timeoutMs: 200, mustSucceed: true }
-    const job = await queue.add('slow', data, { attempts: 3, backoff: { type: 'fixed', delay: 50 } })
-    await startAgent()
-    await expect(job.waitUntilFinished(events)).rejects.toThrow(/^timeout: exit code 124 /)
-    const { attemptsMade, failedReason, stacktrace } = await jobOf(queue, job.id)
-    expect(attemptsMade).toBe(3)
-    expect(failedReason).toMatch(/^timeout: exit code 124 /)
-    expect(stacktrace).toHaveLength(3)
-    for (const trace of stacktrace ?? []) expect(trace).toContain('timeout: exit code 124')
-  })
-
   test('hands out no more than its rate allows, and goes on when that is lifted', async () => {
     const { queue, startAgent } = await openQueue()
     await queue.setGlobalRateLimit(2, 3_600_000)

@@ -1,5 +1,6 @@
 /** ZIP files that no archiver makes, written byte by byte; and honest ones. */
 import { crc32, deflateRawSync } from 'node:zlib'
+import { fromBufferPromise } from 'yauzl'
 
 export interface Member {
   readonly name: string | Buffer
@@ -46,4 +47,11 @@ export function archiveOf(members: readonly Member[], declaredEntries = members.
   const end = [u32(0x06054b50), u16(0), u16(0), ...counts, u32(central.length), u32(offset), u16(0)]
   const zip64 = declaredEntries < 0xffff ? [] : [zip64End({ entries: declaredEntries, bytes: central.length, offset })]
   return Buffer.concat([...bodies, central, ...zip64, ...end])
+}
+
+export async function namesIn(zip: Buffer | undefined): Promise<readonly string[]> {
+  const names: string[] = []
+  const archive = zip && (await fromBufferPromise(zip, { lazyEntries: true }))
+  if (archive) for await (const { fileName } of archive.eachEntry()) names.push(fileName)
+  return names
 }

@@ -3,18 +3,10 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { fromBufferPromise } from 'yauzl'
-import { type Packed, packChanges, stampFiles } from '../../src/fleet/task-files.ts'
+import { packChanges, stampFiles } from '../../src/fleet/task-files.ts'
 import { TaskPlaces } from '../../src/fleet/task-places.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-
-async function namesIn({ zip }: Packed): Promise<readonly string[]> {
-  if (zip === undefined) return []
-  const names: string[] = []
-  for await (const { fileName } of (await fromBufferPromise(zip, { lazyEntries: true })).eachEntry())
-    names.push(fileName)
-  return names
-}
+import { namesIn } from './archives.ts'
 
 test('only files that were made or changed are packed, no links and nothing behind them', async () => {
   const place = await temporaryDirectory()
@@ -28,7 +20,8 @@ test('only files that were made or changed are packed, no links and nothing behi
   symlinkSync('../secret', join(directory, 'link'))
   symlinkSync('..', join(directory, 'up'))
   execFileSync('mkfifo', [join(directory, 'fifo')])
-  expect(await namesIn(await packChanges(directory, before))).toEqual(['changed', 'sub/new'])
+  const { zip } = await packChanges(directory, before)
+  expect(await namesIn(zip)).toEqual(['changed', 'sub/new'])
 })
 
 test('a directory without changes makes no archive', async () => {
@@ -45,7 +38,7 @@ test('a file that cannot be packed is left out and named, the others are packed'
   writeFileSync(join(directory, 'huge'), '')
   truncateSync(join(directory, 'huge'), 10 * 1024 ** 3)
   const packed = await packChanges(directory, new Map(), { bytes: 5, files: 2 })
-  expect(await namesIn(packed)).toEqual(['good', 'small'])
+  expect(await namesIn(packed.zip)).toEqual(['good', 'small'])
   expect(packed.left).toEqual([
     'C:foo: no archive can hold this name',
     'a\\b: no archive can hold this name',

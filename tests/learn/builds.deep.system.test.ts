@@ -1,10 +1,7 @@
-/** Profiles that are learned of real test runners and builds. */
-import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import { runCli } from '../support/cli.ts'
+import { expect } from 'vitest'
 import { describeWith, testWith } from '../support/needs.ts'
-import { at, expectEnough, learn, makePlace, policyOf, type Row, reading } from './builds.ts'
+import { expectEnough, type Row, reading } from './builds.ts'
 
 const MODULES = join(import.meta.dirname, '../../node_modules')
 
@@ -30,6 +27,16 @@ const ROWS: readonly Row[] = [
     command: ['sh', '-c', 'git add a.txt && git -c user.name=a -c user.email=a@b.c commit -qm a'],
     learns: () => ({ workspace: 'rw' }),
   },
+  {
+    what: 'a vite build',
+    files: {
+      'index.html': '<script type="module" src="/main.js"></script>',
+      'main.js': `import { two } from './two.js'\ndocument.title = two\n`,
+      'two.js': `export const two = 'two'\n`,
+    },
+    command: ['node', join(MODULES, 'vite/bin/vite.js'), 'build'],
+    learns: () => ({ workspace: 'rw', zones: expect.anything() }),
+  },
 ]
 
 describeWith(['userns', 'git'], 'what is learned of', () => {
@@ -37,20 +44,4 @@ describeWith(['userns', 'git'], 'what is learned of', () => {
     testWith(row.what === 'pytest' ? 'pytest' : [], `${row.what} is enough, and no more than enough`, () =>
       expectEnough(row),
     )
-
-  test('a vite build is enough, and no more than enough', async () => {
-    const place = await makePlace({
-      'index.html': '<script type="module" src="/main.js"></script>',
-      'main.js': `import { two } from './two.js'\ndocument.title = two\n`,
-      'two.js': `export const two = 'two'\n`,
-    })
-    const command = ['node', join(MODULES, 'vite/bin/vite.js'), 'build']
-    const learned = await learn(place, ['--', ...command])
-    expect({ status: learned.status, stderr: learned.stderr.toString() }).toMatchObject({ status: 0 })
-    const profile = join(place, 'learned.yaml')
-    await writeFile(profile, learned.stdout)
-    expect(policyOf(learned.stdout.toString())).toMatchObject({ workspace: 'rw' })
-    expect((await runCli(['--profile', profile, '--', ...command], at(place))).status).toBe(0)
-    expect(await readdir(join(place, 'app/dist'))).toContain('index.html')
-  })
 })

@@ -196,8 +196,6 @@ describeWith('gcc', 'the answer of the client', () => {
   test.each<readonly [string, Case]>([
     ['a byte above the cap', { stdout: 'abcd', cap: 3 }],
     ['many times the cap', { stdout: Buffer.from('0123456789'.repeat(1000)), stderr: 'abcdef', cap: 7 }],
-    ['a byte where none is kept', { stdout: 'a', cap: 0 }],
-    ['two bytes where one is kept', { stdout: 'ab', cap: 1 }],
     ['a signal, and a path that is hidden', { status: killedBy(11), command: ['ls', '/root'] }],
     ['a signal, and words of a refusal', { status: killedBy(11), stderr: 'x: Operation not permitted\n' }],
     ['a failure that misses a name which leads out', { status: exited(1), stderr: `x: ${CLIMBING}: No such file\n` }],

@@ -5,7 +5,6 @@
 import { posix } from 'node:path'
 import type { Permits } from '../../src/backends/backend.ts'
 import { offersFor } from '../../src/backends/index.ts'
-import { SandboxError } from '../../src/error.ts'
 import type { DockerFact, HostFacts, PathFact, PathKind } from '../../src/host/facts.ts'
 import type { MachineFacts } from '../../src/host/probe.ts'
 import { followUpPaths, pathsNamedBy } from '../../src/plan/paths-to-inspect.ts'
@@ -17,6 +16,7 @@ import type { Policy } from '../../src/policy/policy.ts'
 import type { Zone } from '../../src/policy/values.ts'
 import { SHIPPED_WAYS } from '../../src/seccomp/filter.ts'
 import type { MountWay } from '../../src/seccomp/ways.ts'
+import { refused } from '../support/refused.ts'
 
 /** `-> TEXT` is a symbolic link. */
 export type Tree = Readonly<Record<string, string>>
@@ -229,12 +229,4 @@ export function planIn(world: World): Plan {
 }
 
 /** The error of a world that must have no plan. */
-export function refusal(world: World): SandboxError {
-  try {
-    planIn(world)
-  } catch (error) {
-    if (error instanceof SandboxError) return error
-    throw error
-  }
-  throw new Error('expected a refusal, got a plan')
-}
+export const refusal = (world: World) => refused(() => planIn(world))

@@ -1,11 +1,12 @@
 /** The warm way: the same results as the cold one, the same walls, and nothing left of it. */
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile } from 'node:fs/promises'
+import { mkdir, readdir } from 'node:fs/promises'
 import { availableParallelism, getPriority } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, unmetNeeds } from '../support/needs.ts'
+import { processesWith } from '../support/processes.ts'
 import { startPool, type TestPool, until } from './pool.ts'
 
 const sh = (script: string): readonly string[] => ['sh', '-c', script]
@@ -193,7 +194,7 @@ describeWith(['bwrap', 'userns', 'one-user'], 'a warm sandbox', () => {
     await pool.whenReady()
     const abort = new AbortController()
     const mark = `31.${process.pid}`
-    const isThere = async () => (await commandLines()).includes(`sleep ${mark}`)
+    const isThere = async () => processesWith(`sleep\0${mark}`).length > 0
     const run = pool.run(['sleep', mark], { abort: abort.signal, stopSignal: 'SIGKILL' }).catch(() => undefined)
     await until(async () => (await isThere()) || undefined, 'the command')
     abort.abort()
@@ -220,9 +221,3 @@ describeWith(['bwrap', 'userns', 'one-user'], 'a warm sandbox', () => {
     expect(result).toMatchObject({ isWarm: true, stdout: Buffer.from('heard\n') })
   })
 })
-
-async function commandLines(): Promise<readonly string[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
-  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
-  return lines.map((line) => line.split('\0').join(' ').trim())
-}

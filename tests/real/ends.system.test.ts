@@ -1,11 +1,8 @@
 /** The end of a run: by a signal to the runner, by the timeout, by its own output; and nothing delays it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
-import { until } from '../pool/pool.ts'
 import { cliWords } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
@@ -58,17 +55,6 @@ describeWith(['userns'], 'a signal to the runner', () => {
       await expectNothingLeft({ before, mark })
     },
   )
-
-  test('gives one JSON result with --json', async () => {
-    // Nothing is printed before the end, so a file says that the command is ready.
-    const script = 'echo ready; echo more; : >ready; exec sleep 300'
-    const { cwd, signal, end } = await start(script, ['--json', '--rw', '.'])
-    await until(async () => existsSync(join(cwd, 'ready')) || undefined, 'the command')
-    signal('SIGTERM')
-    const { out, killedBy } = await end
-    expect(killedBy).toBe('SIGTERM')
-    expect(JSON.parse(out)).toMatchObject({ ok: false, reason: 'cancelled', exitCode: null, stdout: 'ready\nmore\n' })
-  })
 })
 
 describeWith(['userns'], 'the timeout', () => {

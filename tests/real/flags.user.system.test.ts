@@ -1,5 +1,5 @@
 /** Flags for what only profiles could say before: what they do to a real run. */
-import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -47,32 +47,5 @@ describeWith('userns', 'a flag of', () => {
     expect(await run('--ro', './none:optional', '--', 'ls')).toEqual({ status: 0, out: '', err: '' })
     expect(await run('--rw', './made:/made:create', '-c', 'echo x >/made/file')).toMatchObject({ status: 0 })
     expect(await readFile(join(cwd, 'made/file'), 'utf8')).toBe('x\n')
-  })
-
-  test('--protect keeps one more path', async () => {
-    const { cwd, run } = await makePlace()
-    await mkdir(join(cwd, 'deploy'))
-    await writeFile(join(cwd, 'deploy/key'), 'old\n')
-    await chmod(join(cwd, 'deploy'), 0o777)
-    await chmod(join(cwd, 'deploy/key'), 0o666)
-    const write = ['-c', 'echo new >deploy/key']
-    expect((await run('--rw', '.', '--protect', 'deploy/key', ...write)).status).not.toBe(0)
-    expect(await readFile(join(cwd, 'deploy/key'), 'utf8')).toBe('old\n')
-    expect((await run('--rw', '.', ...write)).status).toBe(0)
-    expect(await readFile(join(cwd, 'deploy/key'), 'utf8')).toBe('new\n')
-  })
-
-  test('--credential shows a file where it is said', async () => {
-    const { cwd, run } = await makePlace()
-    await writeFile(join(cwd, 'token'), 'hunter2\n')
-    await chmod(join(cwd, 'token'), 0o644)
-    const shown = await run(
-      '--credential',
-      './token:~/.config/token',
-      '-c',
-      'cat ~/.config/token; echo x >~/.config/token',
-    )
-    expect(shown).toMatchObject({ out: 'hunter2\n' })
-    expect(shown.status).not.toBe(0)
   })
 })

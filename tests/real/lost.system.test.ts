@@ -9,19 +9,16 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { outcomeOfLaunch } from '../../src/backends/launch-status.ts'
-import { runLaunch } from '../../src/backends/namespace/launch-process.ts'
 import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { explainLost } from '../../src/report/explain-failure.ts'
 import { ENGINES, makeTestSite, sh, type TestSite, words } from '../escape/chain.ts'
-import { planOnce } from '../escape/launch.ts'
+import { begin, planOnce } from '../escape/launch.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
 import { commOf, descendantsOf, readOr, until } from '../support/processes.ts'
 import { directoryWith } from './directory.ts'
-
-const STDIO = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
 
 /** PID 1 of a namespace below ours. */
 const isInit = (pid: number): boolean => /^NSpid:\t\d+\t1$/m.test(readOr(`/proc/${pid}/status`))
@@ -103,14 +100,7 @@ describeWith('userns', 'a run whose sandbox was killed from outside after its co
     const site = await makeTestSite()
     const runsDirectory = join(site.base, 'llm-do/runs')
     const launch = (await planOnce({ site, engine, command: COUNT, runsDirectory })).launch()
-    const started = { pid: 0 }
-    const end = runLaunch({
-      launch,
-      stdio: STDIO,
-      isEarly: false,
-      onStart: (pid) => (started.pid = pid),
-      stop: async () => undefined,
-    })
+    const { started, end } = begin(launch)
     await whenBegun(site)
     process.kill(started.pid, 'SIGKILL')
     // Its cgroup is left to the janitor.
@@ -133,14 +123,7 @@ describeWith('userns', 'a run whose sandbox was killed from outside before its c
     chmodSync(program, 0o755)
     writeFileSync(join(directory, 'init'), STANDSTILL, { mode: 0o755 })
     const launch = { ...(await planOnce({ site, engine, command: COUNT })).launch(), file: program }
-    const started = { pid: 0 }
-    const end = runLaunch({
-      launch,
-      stdio: STDIO,
-      isEarly: false,
-      onStart: (pid) => (started.pid = pid),
-      stop: async () => undefined,
-    })
+    const { started, end } = begin(launch)
     const init = await until('init', () =>
       descendantsOf(started.pid).find((pid) => isInit(pid) && commOf(pid) === 'sleep'),
     )

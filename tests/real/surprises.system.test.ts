@@ -49,26 +49,6 @@ describeWith(['userns'], "the caller's directory", () => {
   })
 })
 
-describeWith(['userns'], 'a program of more threads than its limit lets it have', () => {
-  // As a test runner starts its workers: all are there at once, and one that cannot be started is the end.
-  const WORKERS =
-    'import threading, time\nworkers = [threading.Thread(target=time.sleep, args=(0.5,)) for _ in range(40)]\n'
-  const script = `${WORKERS}for worker in workers: worker.start()\nfor worker in workers: worker.join()\nprint("all")`
-  const run = (...options: readonly string[]) =>
-    textHere(['--no-workspace', ...options, '--', '/usr/bin/python3', '-c', script])
-
-  test('is told the option that lets it run, and runs with it', async () => {
-    const { status, err } = await run('--profile', 'task', '--pids', '32')
-    const [option = '', flag = '', count = ''] = /(--pids) (\d+)/.exec(err) ?? []
-    expect([status, option]).toEqual([1, expect.stringContaining('--pids ')])
-    expect(await run('--profile', 'task', flag, count)).toEqual({ status: 0, out: 'all\n', err: '' })
-  })
-
-  test('is told nothing where there is room', async () => {
-    expect(await run()).toEqual({ status: 0, out: 'all\n', err: '' })
-  })
-})
-
 describeWith(['userns'], '/var/tmp', () => {
   test('can be written, and is no more than /tmp', async () => {
     const script =

@@ -1,11 +1,9 @@
 /** Sandboxes in the background for tests: started by name, listed, entered, and stopped with the test. */
 
-import { readdirSync } from 'node:fs'
 import { expect, onTestFinished } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { canBeHere, cliHere } from '../support/cli-here.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { readOr } from '../support/processes.ts'
 import { currentUser, type User } from '../support/users.ts'
 
 export const PATIENCE = { timeout: 20_000 }
@@ -52,9 +50,3 @@ export async function backgroundOf(as: User) {
       .find((one) => one.name === name)
   return { cwd, llmDo, start, inside, listed, ended }
 }
-
-/** Processes of this machine whose command line has that word. */
-export const processesWith = (word: string): readonly number[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && readOr(`/proc/${name}/cmdline`).includes(word))
-    .map(Number)

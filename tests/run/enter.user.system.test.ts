@@ -8,9 +8,9 @@ import { describe, expect, test } from 'vitest'
 import { cliWords, environmentOf } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { readOr, until } from '../support/processes.ts'
+import { processesWith, readOr, until } from '../support/processes.ts'
 import { callers, currentUser } from '../support/users.ts'
-import { backgroundOf, PATIENCE, processesWith } from './background.ts'
+import { backgroundOf, PATIENCE } from './background.ts'
 
 /** What a process says of its walls. */
 const WALLS = `grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; for n in cgroup ipc mnt net pid user uts; do readlink /proc/self/ns/$n; done; ulimit -a; echo all`

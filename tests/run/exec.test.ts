@@ -48,10 +48,12 @@ test('A plan may be judged once more before it is run', async () => {
   await expect(exec(onProcess(['/bin/true'], { accept }))).rejects.toThrow('judged')
 })
 
-test('An argument that no process can receive is refused', async () => {
-  await expect(prepare(onProcess(['/bin/echo', 'a\0b']))).rejects.toThrow(
-    'argument 1 of the command contains a NUL byte',
-  )
+test.each([
+  ['An argument that no process can receive', ['/bin/echo', 'a\0b'], 'argument 1 of the command contains a NUL byte'],
+  ['No command', [], 'there is no command to run'],
+])('%s is refused', async (_title, command, words) => {
+  const message = expect.stringContaining(words)
+  await expect(prepare(onProcess(command))).rejects.toMatchObject({ code: 'COMMAND_INVALID', message })
 })
 
 test('The process of a plan is printed as a line for a shell', async () => {

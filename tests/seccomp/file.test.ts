@@ -1,18 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { SandboxError } from '../../src/error.ts'
 import { parseSeccompFile } from '../../src/seccomp/file.ts'
+import { refused } from '../support/refused.ts'
 
 const parse = (text: string) => parseSeccompFile({ text, source: 'filter.yaml' })
 
-function refusal(text: string): SandboxError {
-  try {
-    parse(text)
-  } catch (error) {
-    if (error instanceof SandboxError) return error
-    throw error
-  }
-  throw new Error('was accepted')
-}
+const refusal = (text: string) => refused(() => parse(text))
 
 describe('a filter file', () => {
   test('starts from a profile, allows and denies', () => {

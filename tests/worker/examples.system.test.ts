@@ -1,6 +1,5 @@
 /** The shipped workers in real sandboxes, and that rules are comfort: without any, the walls are the same. */
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { flagLayer, type GivenOptions } from '../../src/policy/option-layer.ts'
@@ -55,21 +54,6 @@ describe('shipped workers', () => {
       workshop: 'everyday',
     })
     expect([wrote.exitCode === 0, existsSync(path.join(cwd, 'made'))]).toEqual([false, false])
-  })
-
-  test('the tester runs tests and writes where the workshop lets it', async () => {
-    const cwd = await project({ Makefile: 'test:\n\techo done > report\n' })
-    const { exitCode } = await run(cwd, ['make', 'test'], { worker: 'test-runner', workshop: 'everyday' })
-    expect([exitCode, await readFile(path.join(cwd, 'report'), 'utf8')]).toEqual([0, 'done\n'])
-  })
-
-  test('the cruncher computes on what the workshop grants by name', async () => {
-    const cwd = await project({})
-    const { stdout } = await run(cwd, ['awk', '-F,', 'NR > 1 { n += $3 } END { print n }', '/input/sales.csv'], {
-      worker: 'data-cruncher',
-      workshop: 'data',
-    })
-    expect(stdout).toBe('45\n')
   })
 
   test('what is not granted is refused before anything is started', async () => {

@@ -1,7 +1,8 @@
 import matter from 'gray-matter'
 import { describe, expect, test } from 'vitest'
 import { LARGEST_FILE, readFrontMatter } from '../../src/worker/frontmatter.ts'
-import { errorText, refused } from './support.ts'
+import { refused } from '../support/refused.ts'
+import { errorText } from './support.ts'
 
 const read = (text: string) =>
   readFrontMatter({ file: 'w.md', text, knownKeys: ['name', 'description', 'tools', 'sandbox'] })

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { checkLayer } from '../../src/policy/validate-layer.ts'
 import { kindOf, readProfileZones, readWorker, readWorkshop } from '../../src/worker/read.ts'
 import type { Worker, ZoneRequest } from '../../src/worker/worker.ts'
-import { errorText, HOME, refused, sandbox, worker, workshop } from './support.ts'
+import { refused } from '../support/refused.ts'
+import { errorText, HOME, sandbox, worker, workshop } from './support.ts'
 
 const zoneLine = ({ name, target, mode, hostPath, request }: ZoneRequest) =>
   [name, target, mode, hostPath ?? (request === true ? 'requested' : 'none')].join(' ')

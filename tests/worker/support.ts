@@ -27,16 +27,6 @@ export function sandbox(yaml: string): SandboxRequest {
   return request
 }
 
-export function refused(act: () => unknown): SandboxError {
-  try {
-    act()
-  } catch (error) {
-    if (error instanceof SandboxError) return error
-    throw error
-  }
-  throw new Error('it was let through')
-}
-
 /** Message and problems, as a person sees them. */
 export function errorText(error: SandboxError): string {
   return [error.message, ...error.problems].join('\n')

@@ -41,16 +41,6 @@ const run = (here: Engine, script: string, request: Partial<Parameters<typeof ru
 describeWith('docker', 'a docker container', () => {
   const here = engine(docker)
 
-  test.each([
-    ['a name that is not on PATH', 'nosuch', 'ENOENT'],
-    ['a path that does not exist', '/bin/nosuch', 'ENOENT'],
-    ['a directory', '/bin', 'EISDIR'],
-    ['a file without the execute bit', '/bin/not-executable', 'EACCES'],
-  ])('tells %s from an exit code', async (_what, program, errno) => {
-    const outcome = await runIn(here(), { command: [program] })
-    expect(outcome).toMatchObject({ reason: 'setup', exitCode: null, failure: { path: program, errno } })
-  })
-
   test('without our init has the daemon’s word only: a signal is exit code 128+N', async () => {
     const { init: _init, ...docker } = dockerInputs(here().fact, here().docker.env)
     const killed = await run(here(), 'kill -9 $$', { run: { docker } })

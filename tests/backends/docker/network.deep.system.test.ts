@@ -3,9 +3,9 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ATTACKED } from '../../network/attacks.ts'
-import { isPassed, PROXY_ATTACKS, SERVED } from '../../network/proxy-attacks.ts'
+import { isPassed, PROXY_ATTACKS } from '../../network/proxy-attacks.ts'
 import { WORLD, WORLD_V6 } from '../../network/world.ts'
-import { describeWith, testWith } from '../../support/needs.ts'
+import { describeWith } from '../../support/needs.ts'
 import { allow, IMAGE, inTheWorld, lines, python, shell } from './networks.ts'
 
 const program = (name: string): Promise<string> =>
@@ -13,13 +13,6 @@ const program = (name: string): Promise<string> =>
 
 describeWith('docker', 'the network of a container, restricted by name', () => {
   const { daemon, start, run } = inTheWorld()
-
-  testWith('plain-user', 'is the same for a user who may use docker', async () => {
-    const client = (host: string) => shell(`curl -sS -m 5 http://${host}/say`)
-    expect((await run(allow('api.test'), client('api.test'), 'plain')).stdout).toContain(SERVED)
-    const denied = await run(allow('api.test'), client('other.test'), 'plain')
-    expect(denied.stderr).toContain('Could not resolve host')
-  })
 
   test('the control: without what init gives up, a container has the capabilities and the netlink of its own', async () => {
     const words = ['run', '--rm', '--network', 'none', '--user', '0:0', '--cap-drop', 'ALL', '--cap-add', 'NET_ADMIN']
