@@ -245,11 +245,12 @@ static int make_streams(struct entered *entered, const struct exec_in_words *wor
 /* Through `door`. */
 static int run(const struct exec_in_words *words, int door) {
   static struct entered entered = {.outcome = OUTCOME_UNKNOWN};
-  int streams[3], block = exec_in_block(words), failed;
+  int streams[3], block, failed;
   entered.outcome.begun_ns = now_ns();
   entered.end_at = words->timeout_ms ? entered.outcome.begun_ns + words->timeout_ms * 1000000 : 0;
   terminal_none(&entered.terminal);
   entered.signals.fd = take_signals(&entered.before);
+  block = exec_in_block(words); /* behind that: above a limit of file sizes it is an error, and no signal */
   if (entered.signals.fd < 0 || block < 0) return complain(EXIT_SETUP, "exec-in", strerror(errno));
   if ((failed = make_streams(&entered, words, streams))) return failed;
   entered.session.fd = ask(door, block, words->has_terminal ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN, streams);

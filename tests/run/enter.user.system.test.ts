@@ -153,6 +153,9 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
     expect(await call('trap "" CHLD; exec "$@" <&- >out')).toMatchObject({ exitCode: 5, stderr: '' })
     expect(readOr(join(cwd, 'out'))).toBe('out\n')
     expect((await call('exec "$@" <&- >&- 2>&-')).exitCode).toBe(5)
+    expect(await call('ulimit -f 0; exec "$@"')).toMatchObject({
+      ...{ exitCode: 125, stderr: 'llm-do: exec-in: File too large' },
+    })
     expect(await call('exec "$@" </')).toMatchObject({
       exitCode: 125,
       stderr: expect.stringMatching(/stdin: expected a file/),
