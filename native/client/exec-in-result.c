@@ -35,6 +35,7 @@ static int make_plan(const struct exec_in_words *words, struct launchfile *file)
   add(out, LAUNCH_FILE_MAGIC);
   add_result(out, words);
   add_reason(out, "timeout", stopped, "raise --timeout");
+  add_reason(out, "seccomp", "killed by the system call filter", "llm-do run --seccomp nested ..., or a 64-bit build of the program");
   add_reason(out, "lost", "the sandbox has ended before the command, or has not taken it", "llm-do ps --ended");
   add(out, "end");
   return fclose(out) == 0 ? launchfile_check(bytes, size, file, &problem) : -1;
@@ -57,15 +58,16 @@ static void explain(const struct outcome *outcome, struct result *result) {
   result->failure = &failure;
 }
 
-int exec_in_tell(const struct exec_in_words *words, const struct outcome *outcome, const struct capture *capture) {
+int exec_in_tell(const struct exec_in_words *words, const struct exec_in_end *end) {
   struct launchfile file;
   size_t size;
-  struct result result = {.file = &file, .command = words->command, .capture = capture};
-  int status = ending_of(outcome).exit_status;
-  if (make_plan(words, &file) < 0 || !(result.status = status_line(outcome, &size)) || result_read(&result) < 0) return status;
-  explain(outcome, &result);
+  struct result result = {.file = &file, .command = words->command, .capture = end->capture};
+  int status = ending_of(end->outcome).exit_status;
+  if (make_plan(words, &file) < 0 || !(result.status = status_line(end->outcome, &size)) || result_read(&result) < 0) return status;
+  explain(end->outcome, &result);
   signal(SIGPIPE, SIG_IGN);
   int error = words->form ? result_write(&result, 1) : result_print(&result, 2) < 0 ? errno : 0;
-  if (error && error != EPIPE) fprintf(stderr, "llm-do: error OUTPUT_FAILED: the result cannot be written: %s\n", strerror(error));
-  return error && error != EPIPE ? EXIT_SETUP : status;
+  if (error == 0 || error == EPIPE) result_leave(&result.ending, end->before);
+  fprintf(stderr, "llm-do: error OUTPUT_FAILED: the result cannot be written: %s\n", strerror(error));
+  return EXIT_SETUP;
 }

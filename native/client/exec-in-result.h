@@ -8,8 +8,16 @@
 #include "client/exec-in-words.h"
 #include "lib/status.h"
 
+#include <signal.h>
+
 /* Pipes for its output where a JSON result is wanted. 0, or -1 with errno. */
 int exec_in_capture(const struct exec_in_words *words, struct capture *capture);
 
-/* Returns the exit status. */
-int exec_in_tell(const struct exec_in_words *words, const struct outcome *outcome, const struct capture *capture);
+struct exec_in_end {
+  const struct outcome *outcome;
+  const struct capture *capture;
+  const sigset_t *before; /* the caller's signal mask */
+};
+
+/* Ends this process as the command ended. Returns an exit status where that cannot be told. */
+int exec_in_tell(const struct exec_in_words *words, const struct exec_in_end *end);

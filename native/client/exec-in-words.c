@@ -45,10 +45,19 @@ static int has_variable(const struct exec_in_words *words, const char *name) {
   return 0;
 }
 
-/* NAME is the caller's own. Returns 0, or -1 where Node has to read it. */
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+#define RESERVED "LLM_DO_SANDBOX"
+
+/* As src/policy/readers.ts has it. */
+static int is_variable_name(const char *text, size_t length) {
+  return strspn(text, LETTERS "0123456789") == length && strchr(LETTERS, text[0]) && strncmp(text, RESERVED, strlen(RESERVED)) != 0;
+}
+
+/* NAME is the caller's own, unless a value was given before. Returns 0, or -1 where Node has to read it. */
 static int read_variable(const char *text, struct exec_in_words *words) {
   size_t name = strcspn(text, "=");
-  if (name == 0 || (!text[name] && text[name - 1] == '*') || words->variables == EXEC_IN_VARIABLES_MAX) return -1;
+  if (name == 0 || !is_variable_name(text, name) || !utf8_is_text(text, strlen(text)) || words->variables == EXEC_IN_VARIABLES_MAX) return -1;
+  if (!text[name] && has_variable(words, text)) return 0;
   const char *found = text[name] ? text : NULL;
   for (char **own = environ; !found && *own; own++)
     if (is_called(*own, text, name)) found = *own;
@@ -59,7 +68,8 @@ static int read_variable(const char *text, struct exec_in_words *words) {
 /* Returns 0, or -1 where Node says what is wrong with it. */
 static int read_directory(const char *text, struct exec_in_words *words) {
   words->directory = text;
-  return text[0] == '/' && !strstr(text, "//") && !strstr(text, "/.") ? 0 : -1;
+  size_t length = strlen(text);
+  return text[0] == '/' && !strstr(text, "//") && !strstr(text, "/.") && (length == 1 || text[length - 1] != '/') ? 0 : -1;
 }
 
 static int read_option(const char *name, const char *value, struct exec_in_words *words) {

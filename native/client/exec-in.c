@@ -73,6 +73,7 @@ struct entered {
   struct outcome outcome;
   int is_over;
   uint64_t end_at; /* of its time, 0 = none */
+  sigset_t before; /* the caller's signal mask */
   struct terminal terminal;
   struct stream_files files;
   struct capture capture;
@@ -93,6 +94,7 @@ static void on_failure(struct entered *entered, const struct report *report) {
 
 static void on_end(struct entered *entered, const struct report *report) {
   entered->outcome.wait_status = report->wait_status;
+  entered->outcome.is_filtered = report->is_filtered != 0;
   entered->outcome.cpu_us = (long long)report->cpu_us;
   entered->outcome.peak_bytes = (long long)report->peak_bytes;
 }
@@ -184,14 +186,14 @@ static void relay(void *of) {
 static const struct part PARTS[] = {{watch, relay}, {NULL, NULL}};
 
 /* A caller that ignores SIGCHLD would take the ends of our children from us. */
-static int take_signals(void) {
+static int take_signals(sigset_t *before) {
   static const int taken[] = {SIGINT, SIGTERM, SIGQUIT, SIGWINCH};
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   sigset_t set;
   sigemptyset(&set);
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) sigaddset(&set, taken[i]);
   add_passed_signals(&set);
-  if (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigaction(SIGXFSZ, &ignore, NULL) < 0 || signal(SIGCHLD, SIG_DFL) == SIG_ERR || sigprocmask(SIG_SETMASK, &set, NULL) < 0) return -1;
+  if (sigaction(SIGPIPE, &ignore, NULL) < 0 || sigaction(SIGXFSZ, &ignore, NULL) < 0 || signal(SIGCHLD, SIG_DFL) == SIG_ERR || sigprocmask(SIG_SETMASK, &set, before) < 0) return -1;
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -219,7 +221,7 @@ static int until_end(struct entered *entered, const struct exec_in_words *words)
   streams_restore(&streams);
   capture_finish(&entered->capture);
   int failed = finish_files(&entered->files);
-  return failed ? failed : exec_in_tell(words, &entered->outcome, &entered->capture);
+  return failed ? failed : exec_in_tell(words, &(struct exec_in_end){&entered->outcome, &entered->capture, &entered->before});
 }
 
 /* Launch refuses such a stream as well, without a word. Returns 0, or an exit status. */
@@ -243,11 +245,12 @@ static int make_streams(struct entered *entered, const struct exec_in_words *wor
 /* Through `door`. */
 static int run(const struct exec_in_words *words, int door) {
   static struct entered entered = {.outcome = OUTCOME_UNKNOWN};
-  int streams[3], block = exec_in_block(words), failed;
+  int streams[3], block, failed;
   entered.outcome.begun_ns = now_ns();
   entered.end_at = words->timeout_ms ? entered.outcome.begun_ns + words->timeout_ms * 1000000 : 0;
   terminal_none(&entered.terminal);
-  entered.signals.fd = take_signals();
+  entered.signals.fd = take_signals(&entered.before);
+  block = exec_in_block(words); /* behind that: above a limit of file sizes it is an error, and no signal */
   if (entered.signals.fd < 0 || block < 0) return complain(EXIT_SETUP, "exec-in", strerror(errno));
   if ((failed = make_streams(&entered, words, streams))) return failed;
   entered.session.fd = ask(door, block, words->has_terminal ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN, streams);

@@ -197,21 +197,10 @@ static _Noreturn void explain(const struct run *run, const char *json, int is_re
   become_node(run->call->root, &(struct node_call){"exec", run->call->words, fd, run->call->parent});
 }
 
-/* A run that a signal has cancelled ends by the same one, so a shell leaves its loop and systemd sees no failure. Not SIGQUIT, which dumps core. */
-static _Noreturn void leave(const struct run *run, const struct ending *ending) {
-  int by = ending->exit_status - 128;
-  if (ending->reason == REASON_CANCELLED && ending->exit_code < 0 && (by == SIGINT || by == SIGTERM)) {
-    signal(by, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &run->before, NULL);
-    raise(by);
-  }
-  _exit(ending->exit_status); /* process 1 of a container, or a caller that blocks the signal */
-}
-
 /* A reader that went away is not our failure. Any other error is reported by Node, after it has tried. */
 static void print_json(const struct run *run, const struct result *result) {
   int error = result_write(result, 1);
-  if (error == 0 || error == EPIPE) leave(run, &result->ending);
+  if (error == 0 || error == EPIPE) result_leave(&result->ending, &run->before);
 }
 
 /* Those that came for a run that was over by then. */
@@ -233,7 +222,7 @@ static void end_by_ourselves(const struct run *run, const struct result *result)
   print_isolation(&run->file);
   if (status != 0) failed_run_keep(run->call, &run->file, status);
   if (run->capture.is_on) print_json(run, result);
-  else if (result_print(result, STDERR_FILENO) == 0) leave(run, &result->ending);
+  else if (result_print(result, STDERR_FILENO) == 0) result_leave(&result->ending, &run->before);
 }
 
 static _Noreturn void conclude(struct run *run, enum claim claimed, const char *json) {

@@ -405,3 +405,13 @@ int result_print(const struct result *result, int fd) {
   add_hint(&lines, hint_for_people(result, fd));
   return print(fd, lines.bytes, lines.size);
 }
+
+_Noreturn void result_leave(const struct ending *ending, const sigset_t *before) {
+  int by = ending->exit_status - 128;
+  if (ending->reason == REASON_CANCELLED && ending->exit_code < 0 && (by == SIGINT || by == SIGTERM)) {
+    signal(by, SIG_DFL);
+    sigprocmask(SIG_SETMASK, before, NULL);
+    raise(by);
+  }
+  _exit(ending->exit_status); /* process 1 of a container, or a caller that blocks the signal */
+}

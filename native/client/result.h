@@ -53,6 +53,12 @@ const char *signal_name(int number);
 /* Prints what people read. Returns 0, or -1 when it cannot be written. */
 int result_print(const struct result *result, int fd);
 
+/*
+ * Ends this process. A run that a signal has cancelled ends by the same one, so a shell leaves its loop and systemd sees no failure. Not by
+ * SIGQUIT, which dumps core. `before` is the caller's signal mask.
+ */
+_Noreturn void result_leave(const struct ending *ending, const sigset_t *before);
+
 /* A number of launch's line, -1 when it is missing. */
 long long status_number(const char *status, const char *key);
 

@@ -49,6 +49,7 @@ struct report {
   uint32_t has_names;    /* REPORT_STARTED, REPORT_READY: the last descriptor is that socket */
   uint32_t killed;       /* processes that outlived the command and were killed */
   uint32_t full;         /* REPORT_ENDED of a command that failed: bit N = the N-th tmpfs entry of the launch file has no room left */
+  uint32_t is_filtered;  /* REPORT_ENDED of a command of exec --in: a SIGSYS is the filter's doing */
   uint64_t at_ns;        /* CLOCK_MONOTONIC */
   uint64_t started_ns;   /* REPORT_ENDED of a command that came late: when it began */
   uint64_t cpu_us;       /* user and system time of all that was reaped */

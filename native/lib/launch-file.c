@@ -134,6 +134,11 @@ int launchfile_has_namespaces(const struct launchfile *file) {
   return !launchfile_find(file, V_ENGINE, &engine) || strcmp(engine.word[0], "none") != 0;
 }
 
+int launchfile_has_filter(const struct launchfile *file) {
+  struct entry entry;
+  return launchfile_find(file, V_SECCOMP, &entry) && strcmp(entry.word[0], "off") != 0;
+}
+
 static int parse_base(const char *word, int base, uint64_t max, uint64_t *number) {
   if (word[0] < '0' || word[0] > '9') return -1; /* strtoull would take blanks and signs */
   char *end;

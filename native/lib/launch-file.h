@@ -41,6 +41,9 @@ size_t launchfile_offset(const struct launchfile *file, size_t place);
 /* Whether the sandbox has namespaces and a tree of its own: all engines but `none`. */
 int launchfile_has_namespaces(const struct launchfile *file);
 
+/* Whether a filter of system calls was asked for: a SIGSYS is its doing. */
+int launchfile_has_filter(const struct launchfile *file);
+
 /* A decimal number of at most `max`; -1 for anything else. */
 int parse_number(const char *word, uint64_t max, uint64_t *number);
 /* Octal permission bits. */

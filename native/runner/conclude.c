@@ -50,18 +50,13 @@ static int was_out_of_memory(const struct outcome *outcome) {
   return outcome->oom_kills > 0 && (outcome->wait_status == -1 || (WIFSIGNALED(outcome->wait_status) && WTERMSIG(outcome->wait_status) == SIGKILL));
 }
 
-static int has_filter(const struct launchfile *file) {
-  struct entry entry;
-  return launchfile_find(file, V_SECCOMP, &entry) && strcmp(entry.word[0], "off") != 0;
-}
-
 void run_conclude(struct run *run) {
   struct outcome *outcome = &run->outcome;
   if (run->caller.has_status) return;
   stream_files_finish(&run->stdio.files);
   run_sweep(run);
   run_settle_layer(run);
-  outcome->is_filtered = has_filter(&run->file);
+  outcome->is_filtered = launchfile_has_filter(&run->file);
   net_helper_finish(&run->net);
   outcome->network = run->net.result;
   observer_finish(&run->observer);

@@ -169,7 +169,7 @@ _Noreturn void exec_in_wait(int session, const struct attended *attended) {
   struct report report = {.kind = REPORT_STARTED, .at_ns = now_ns()}, note;
   if (report_send(session, &report, &attended->master, attended->master >= 0) < 0) kill(attended->pid, SIGKILL);
   if (attended->master >= 0) close(attended->master);
-  report = (struct report){.kind = REPORT_ENDED, .wait_status = wait_for_end(session, signals, attended->pid)};
+  report = (struct report){.kind = REPORT_ENDED, .wait_status = wait_for_end(session, signals, attended->pid), .is_filtered = (uint32_t)attended->is_filtered};
   note_usage(&report);
   if (read(attended->notes, &note, sizeof note) == sizeof note) report = note; /* it was never executed */
   report.at_ns = now_ns();

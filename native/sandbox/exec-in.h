@@ -14,6 +14,7 @@ struct attended {
   pid_t pid;
   int notes;  /* the command's process writes a report into it, or execve closes it */
   int master; /* of its terminal, -1 without */
+  int is_filtered;
 };
 
 /* Puts the descriptors of a request (EXEC_IN_DESCRIPTORS) at INIT_COMMAND and INIT_STDIN..., and closes all others. Returns the socket,

@@ -442,7 +442,7 @@ static struct attended start_other(const struct launchfile *file, const struct c
   }
   close(own.pipe);
   if (own.slave >= 0) close(own.slave);
-  return (struct attended){child, pipe[0], master};
+  return (struct attended){child, pipe[0], master, launchfile_has_filter(file)};
 }
 
 static _Noreturn void attend(const struct launchfile *file, const struct request *request, const int *given) {

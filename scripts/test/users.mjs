@@ -31,7 +31,17 @@ export function makeRunDirectory() {
   // Short: the address of a socket below it has room for 107 bytes.
   const path = mkdtempSync(join(tmpdir(), 'ldt-'))
   chmodSync(path, 0o755)
-  return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 3 }) }
+  return { path, remove: () => removeTree(path) }
+}
+
+/** rm goes down a tree whose paths are too long for Node. */
+function removeTree(path) {
+  try {
+    rmSync(path, { recursive: true, force: true, maxRetries: 3 })
+  } catch (error) {
+    if (error.code !== 'ENAMETOOLONG') throw error
+    execFileSync('rm', ['-rf', path])
+  }
 }
 
 /** All but the history; of what was built, that by which make knows that nothing has to be made again, or everything. */

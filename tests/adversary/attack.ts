@@ -35,6 +35,8 @@ export interface Attack {
   readonly sentence: string
   /** Where the row claims something; everywhere by default. What a policy gives away on purpose is left out. */
   readonly on?: (cell: Cell) => boolean
+  /** Too long for `make test`: table.user.deep.system.test.ts tries it. */
+  readonly isDeep?: boolean
   /** What is on the host before. */
   readonly prepare?: (world: World) => Promise<void>
   /** A shell script for the inside; rows with nothing but this share one sandbox, and the soak takes its steps from all of them. */

@@ -6,6 +6,7 @@ import { FILE_ATTACKS } from './files.ts'
 import { GIT_ATTACKS } from './git.ts'
 import { HOST_ATTACKS } from './host.ts'
 import { KERNEL_ATTACKS } from './kernel.ts'
+import { LIMIT_ATTACKS } from './limits.ts'
 import { STATE_ATTACKS } from './state.ts'
 
 export const ATTACKS: readonly Attack[] = [
@@ -13,6 +14,7 @@ export const ATTACKS: readonly Attack[] = [
   ...GIT_ATTACKS,
   ...STATE_ATTACKS,
   ...APPLY_ATTACKS,
+  ...LIMIT_ATTACKS,
   ...HOST_ATTACKS,
   ...KERNEL_ATTACKS,
 ]

@@ -133,13 +133,13 @@ export function makeWorld({ user, owner }: WorldInputs): World {
   }
 }
 
-/** Its owner may have closed directories of it. */
+/** Its owner may have closed directories of it, or made them deeper than any path. */
 function removeTree(base: string): void {
   try {
     rmSync(base, { recursive: true, force: true })
   } catch {
     execFileSync('chmod', ['-R', 'u+rwX', base])
-    rmSync(base, { recursive: true, force: true })
+    execFileSync('rm', ['-rf', base])
   }
 }
 
@@ -282,9 +282,10 @@ export function stageFor({ world, cell, isControl = false, isHere = false, conta
   }
 }
 
-/** The log and the rules of a worker are the command's, not the library's. */
+/** Apply, the log and the rules of a worker are the command's, not the library's. */
+const OF_COMMAND = ['--apply', '--audit', '--worker']
 const canBeHere = (words: readonly string[], { isProcess, through, stdinFd, limitMs }: Inside): boolean =>
-  !(isProcess || through || stdinFd || limitMs || words.includes('--audit') || words.includes('--worker'))
+  !(isProcess || through || stdinFd || limitMs || OF_COMMAND.some((option) => words.includes(option)))
 
 const NOT_STARTED: Ran = { status: undefined, signal: null, hung: false, ms: 0, stdout: '', stderr: '' }
 

@@ -153,6 +153,9 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
     expect(await call('trap "" CHLD; exec "$@" <&- >out')).toMatchObject({ exitCode: 5, stderr: '' })
     expect(readOr(join(cwd, 'out'))).toBe('out\n')
     expect((await call('exec "$@" <&- >&- 2>&-')).exitCode).toBe(5)
+    expect(await call('ulimit -f 0; exec "$@"')).toMatchObject({
+      ...{ exitCode: 125, stderr: 'llm-do: exec-in: File too large' },
+    })
     expect(await call('exec "$@" </')).toMatchObject({
       exitCode: 125,
       stderr: expect.stringMatching(/stdin: expected a file/),
@@ -183,6 +186,10 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
     const { stdout, truncated } = long.result as { stdout: string; truncated: { stdout: number } }
     expect([stdout.slice(0, 3), stdout.slice(-3)]).toEqual(['éax', 'xaé'])
     expect(Buffer.byteLength(stdout) + truncated.stdout).toBe(2_097_152 + 6)
+    expect(await json('--json', 'kill -SYS $$')).toMatchObject({
+      status: 159,
+      result: { reason: 'seccomp', signal: 'SIGSYS', message: 'killed by the system call filter' },
+    })
     expect((await llmDo(['exec', '--in', name, '--json', '--tty', '--', 'true'], '')).out).toContain(
       '--json with --tty',
     )
@@ -198,23 +205,32 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
   })
 
   test('gets a signal of its caller, and ends with the sandbox', async () => {
-    const { cwd, start, llmDo } = await backgroundOf(as)
+    const { cwd, start, llmDo, listed } = await backgroundOf(as)
     const name = await start('--', 'sleep', '300')
-    const call = (...command: readonly string[]) => {
-      const [file = '', ...words] = cliWords(['exec', '--in', name, '--', ...command], { as, program: 'llm-do' })
+    const call = (sandbox: string, ...command: readonly string[]) => {
+      const [file = '', ...words] = cliWords(['exec', '--in', sandbox, '--', ...command], { as, program: 'llm-do' })
       return spawn(file, words, {
         cwd,
         env: { ...environmentOf(as), HOME: cwd },
         stdio: ['ignore', 'pipe', 'ignore'],
       })
     }
-    const signalled = call('sh', '-c', 'echo ready; exec sleep 300')
-    await once(signalled.stdout, 'data')
-    const over = once(signalled, 'exit')
-    signalled.kill('SIGINT')
-    // Also where a slow machine comes to the kill before the command has ended of it.
-    expect(await over).toEqual([130, null])
-    const waiting = call('sh', '-c', 'echo ready; sleep 300')
+    const ended = async (sandbox: string, signal: NodeJS.Signals, script: string) => {
+      const signalled = call(sandbox, 'sh', '-c', script)
+      await once(signalled.stdout, 'data')
+      const over = once(signalled, 'exit')
+      signalled.kill(signal)
+      return await over
+    }
+    const id = (await listed(name))?.id ?? ''
+    // Also where a slow machine comes to the kill before the command has ended of it. By its ID Node has found it.
+    expect(await ended(name, 'SIGINT', 'echo ready; exec sleep 300')).toEqual([null, 'SIGINT'])
+    expect(await ended(id, 'SIGTERM', 'echo ready; exec sleep 300')).toEqual([null, 'SIGTERM'])
+    expect(await ended(name, 'SIGTERM', 'trap "exit 9" TERM; echo ready; while :; do sleep 0.01; done')).toEqual([
+      9,
+      null,
+    ])
+    const waiting = call(name, 'sh', '-c', 'echo ready; sleep 300')
     await once(waiting.stdout, 'data')
     const end = once(waiting, 'exit')
     expect((await llmDo(['stop', name])).status).toBe(0)

@@ -15,6 +15,7 @@ import { checkLayer } from '../../policy/validate-layer.ts'
 import { jsonForm } from '../../report/json.ts'
 import { directoryOfNamed, findNamed, stateOf } from '../../run/named-sandboxes.ts'
 import type { Call } from '../call.ts'
+import { endBy } from '../end-by-signal.ts'
 import { type CommandLine, commandOf } from '../exec-arguments.ts'
 import { usageError } from '../usage-error.ts'
 
@@ -81,6 +82,9 @@ function runEnter(words: readonly string[], env: Readonly<Record<string, string 
   const child = spawn(file, argv, { stdio: 'inherit', env, cwd: '/' })
   return new Promise((resolve, reject) => {
     child.once('error', reject)
-    child.once('exit', (status) => resolve(status ?? 137))
+    child.once('exit', (status, signal) => {
+      endBy(signal)
+      resolve(status ?? 137)
+    })
   })
 }

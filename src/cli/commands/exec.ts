@@ -27,9 +27,10 @@ import type { Ending, ExecOptions, Prepared } from '../../run/plan-run.ts'
 import type { Decided } from '../../worker/authorize.ts'
 import type { Call, Environment, Words } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
+import { END_SIGNALS, endBy } from '../end-by-signal.ts'
 import { type CommandLine, commandOf, readCommandLine } from '../exec-arguments.ts'
 import type { FinishedRun } from '../finished-run.ts'
-import { leaveStreams, writeStderr, writeStdout } from '../stdio.ts'
+import { writeStderr, writeStdout } from '../stdio.ts'
 import { usageError } from '../usage-error.ts'
 
 /** A parsed command line: flags, and below them the variables of the environment that mean the same. */
@@ -475,12 +476,10 @@ async function show(result: Result, { given, json }: Pick<ExecRequest, 'given' |
   return result.exitStatus
 }
 
-/** A run that a signal has cancelled ends by the same one, as in native/client/main.c. Process 1 of a container stays: it has its status. */
+/** As result_leave of native/client/result.c. */
 function endLike({ reason, exitCode, exitStatus }: Result): void {
-  const by = (['SIGINT', 'SIGTERM'] as const).find((name) => 128 + constants.signals[name] === exitStatus)
-  if (reason !== 'cancelled' || exitCode !== null || by === undefined) return
-  leaveStreams()
-  process.kill(process.pid, by)
+  if (reason === 'cancelled' && exitCode === null)
+    endBy(END_SIGNALS.find((name) => 128 + constants.signals[name] === exitStatus))
 }
 
 async function logOfClient(request: ExecRequest, audit: NonNullable<FinishedRun['audit']>): Promise<AuditLog> {

@@ -29,7 +29,14 @@ UNIT("options of another command are read as they are written, and everything el
       {{"--in", "n", "--workdir", "/w/../x", "c"}, -1},
       {{"--in", "n", "--workdir", "/w//x", "c"}, -1},
       {{"--in", "n", "--env", "=x", "c"}, -1},
+      {{"--in", "n", "--workdir", "/w/", "c"}, -1},
+      {{"--in", "n", "--workdir", "/", "c"}, 0},
       {{"--in", "n", "--env", "A*", "c"}, -1},
+      {{"--in", "n", "--env", "1A=x", "c"}, -1},
+      {{"--in", "n", "--env", "A-B=x", "c"}, -1},
+      {{"--in", "n", "--env", "A=\xff", "c"}, -1},
+      {{"--in", "n", "--env", "LLM_DO_SANDBOX=x", "c"}, -1},
+      {{"--in", "n", "--env", "LLM_DO_SANDBOX_PROFILE", "c"}, -1},
   };
   for (size_t i = 0; i < COUNT(ROWS); i++) {
     struct exec_in_words words = {.name = NULL};
@@ -54,8 +61,8 @@ UNIT("the block has each variable once, the last value of a name, and the direct
   static const char WANT[] = "2\0" "4\0" "0\0" "c\0" "x y\0" "TERM=dumb\0" "PWD=/w\0" "A=2\0" "B=own\0" "/w";
   struct exec_in_words words = {.name = NULL};
   size_t size;
-  setenv("TERM", "dumb", 1), setenv("B", "own", 1), unsetenv("C");
-  EXPECT_NUMBER(exec_in_read(WORDS("--env", "A=1", "--env", "B", "--env", "C", "--env", "A=2", "--workdir", "/w", "c", "x y"), &words), 0);
+  setenv("TERM", "dumb", 1), setenv("A", "own", 1), setenv("B", "own", 1), unsetenv("C");
+  EXPECT_NUMBER(exec_in_read(WORDS("--env", "A=1", "--env", "B", "--env", "C", "--env", "A=2", "--env", "A", "--workdir", "/w", "c", "x y"), &words), 0);
   int fd = exec_in_block(&words);
   char *block = read_all(fd, 4096, &size);
   EXPECT_NUMBER(size, sizeof WANT);
