@@ -27,7 +27,6 @@ import {
   PACKAGES_HINT,
   raise,
   reachedPidsHint,
-  readOnlyHint,
   seccompHint,
   UNBUFFERED_HINT,
 } from './hints.ts'
@@ -48,8 +47,6 @@ export interface ClassifyExtras extends FailureContext {
   readonly pending?: Pending | undefined
   /** The output of the command was captured. */
   readonly isCaptured?: boolean
-  /** Nobody but a person at a terminal has seen what the command printed. */
-  readonly isAtTerminal?: boolean
   /** The same of what stderr names. */
   readonly hidden?: readonly InvisiblePath[]
   readonly led?: LedPaths
@@ -223,7 +220,6 @@ function hintsOf({ reason, outcome, plan, output, command, extras, error }: Hint
     ...(failed ? (extras.invisible ?? []).map(invisiblePathHint) : []),
     ...(failed && extras.hidden?.some(({ path }) => isOfPackages(path)) === true ? [PACKAGES_HINT] : []),
     ...(failed ? networkHints(outcome) : []),
-    ...(failed && reason === 'exit' && extras.isAtTerminal === true ? readOnlyHint(plan) : []),
     ...(plan.network.record === true ? recordHints(outcome) : []),
   ]
 }
