@@ -32,7 +32,7 @@ import {
 } from './hints.ts'
 import { networkDenials, networkHints, networkUse, networkWarnings, recordHints } from './network.ts'
 import { type LedPaths, observedDenials, observerWarnings } from './observed.ts'
-import { CONFIG_LOCKED_HINT, guardWarnings, protectedHeadline, protectedHints } from './protected.ts'
+import { configLockedHint, guardWarnings, protectedHeadline, protectedHints } from './protected.ts'
 import type { Denial, Reason, Result } from './result.ts'
 import { socketDenials } from './socket-denials.ts'
 import { endOf, hiddenDenials, isOfPackages, stderrDenials } from './stderr-denials.ts'
@@ -216,7 +216,7 @@ function hintsOf({ reason, outcome, plan, output, command, extras, error }: Hint
     ...(reason === 'seccomp' ? [seccompHint(plan)] : []),
     ...(failed ? crossDeviceHint(plan, output.stderr) : []),
     ...(reason === 'protected' ? protectedHints(outcome.guarded, plan) : []),
-    ...(failed && outcome.guarded?.configLocked ? [CONFIG_LOCKED_HINT] : []),
+    ...(failed && outcome.guarded?.configLocked ? [configLockedHint(plan)] : []),
     ...(failed ? (extras.invisible ?? []).map(invisiblePathHint) : []),
     ...(failed && extras.hidden?.some(({ path }) => isOfPackages(path)) === true ? [PACKAGES_HINT] : []),
     ...(failed ? networkHints(outcome) : []),
