@@ -193,6 +193,8 @@ export const VERBS = {
   profile: 1,
   /** DIRECTORY; read by launch; for people: where the run was asked for */
   caller: 1,
+  /** read by launch; the end of stderr is kept for the report, unless that is a terminal */
+  'keep-errors': 0,
   /** MILLISECONDS; read by layers; how long the layer waits to be applied */
   keep: 1,
   /** SECONDS NANOSECONDS; read by layers; CLOCK_REALTIME_COARSE before the zones were mounted */
@@ -245,7 +247,7 @@ export const VERBS = {
   result: 2,
   /** FILE MEMBERS; read by client; the log that the run is appended to, and likewise the members of its line */
   audit: 2,
-  /** REASON MESSAGE HINT; read by client; the plan's words for a run that ended so; empty where it has none. exit: of a command that failed where a person sees it */
+  /** REASON MESSAGE HINT; read by client; the plan's words for a run that ended so; empty where it has none */
   reason: 3,
   /** REASON LAYER OPERATION TARGET FIX KEY; read by client; what a run was refused that ended so */
   denial: 6,
@@ -496,6 +498,7 @@ export interface LaunchStatus {
   readonly observedOmitted?: number
   readonly observedUnread?: number
   readonly observerLost?: boolean
+  readonly said?: string
   readonly layer?: string
 }
 
@@ -537,6 +540,7 @@ export const STATUS_KEYS = {
   observedOmitted: 'number?',
   observedUnread: 'number?',
   observerLost: 'boolean?',
+  said: 'text?',
   layer: 'text?',
 } as const
 

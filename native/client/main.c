@@ -45,7 +45,7 @@
 /* Above all descriptors that launch is given. */
 #define FD_HIGH 20
 /* One JSON line of launch; its strings are bounded in lib/init-protocol.h and lib/status.h. */
-#define STATUS_MAX (64 << 10)
+#define STATUS_MAX ((64 << 10) + 2 * SAID_MAX)
 
 /* ---- node ---- */
 
@@ -230,7 +230,7 @@ static _Noreturn void conclude(struct run *run, enum claim claimed, const char *
   streams_restore(&run->streams);
   int is_known = claimed == CLAIM_DONE && result_read(&result) == 0 && result_is_known(&result), is_audited = audit_is_on(&run->file);
   /* The usual end of a run for people needs no more than that. */
-  if (is_known && result.ending.reason == REASON_EXIT && !run->capture.is_on && !is_audited) end_by_ourselves(run, &result);
+  if (is_known && result.ending.reason == REASON_EXIT && !run->capture.is_on && !is_audited && !result_tells_of_refusal(&result)) end_by_ourselves(run, &result);
   capture_finish(&run->capture);
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);

@@ -113,9 +113,6 @@ static int names_hidden_path(const struct result *result) {
   return 0;
 }
 
-/* Bytes at the end of stderr, as many as src/report/stderr-denials.ts reads. */
-#define LOOKED_AT (16u << 10)
-
 /* Words of a file system that refuses writes, or is full; of calls that the filter refuses (src/report/filter-denials.ts). */
 static const char *const REFUSALS[] = {"read-only file system", "EROFS", "no space left on device", "ENOSPC",
                                        "operation not permitted", "new namespace", "no usable sandbox", "user namespaces", "cross-device", "EXDEV", NULL};
@@ -188,7 +185,7 @@ static int line_misses_name(const struct launchfile *file, char *line) {
 static int misses_name(const struct result *result, char *text) {
   if (!says(text, MISSING)) return 0;
   if (says(text, MODULES) && is_above("/node_modules")) return 1;
-  for (char **word = result->command; strcasestr(text, "no module named") && *word; word++)
+  for (char **word = result->command; *word; word++)
     if (strstr(*word, "/activate")) return 1;
   for (char *rest, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
     if (says(line, MISSING) && line_misses_name(result->file, line)) return 1;
@@ -204,14 +201,30 @@ static int lost_buffer(const struct result *result) {
   return found;
 }
 
-int result_tells_of_refusal(const struct result *result) {
-  static char text[LOOKED_AT + 1];
-  const struct stream *stream = &result->capture->stream[1];
-  if (result->capture->is_on && lost_buffer(result)) return 1;
-  if (!result->capture->is_on || !stream_is_whole(stream) || !has_failed(result)) return 0;
-  size_t size = stream->seen < LOOKED_AT ? stream->seen : LOOKED_AT;
+static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
+
+/* The end of stderr that launch has kept. */
+static void read_said(const char *status, char text[SAID_MAX + 1]) {
+  const char *at = strstr(status, "\"" STATUS_SAID "\":\"");
+  size_t size = 0;
+  at = at ? at + strlen("\"" STATUS_SAID "\":\"") : "";
+  for (; size < SAID_MAX && digit(at[0]) >= 0 && digit(at[1]) >= 0; at += 2) text[size++] = (char)(digit(at[0]) << 4 | digit(at[1]));
+  text[size] = 0;
+}
+
+static void read_captured(const struct stream *stream, char text[SAID_MAX + 1]) {
+  size_t size = stream->seen < SAID_MAX ? stream->seen : SAID_MAX;
   memcpy(text, stream->bytes + stream->seen - size, size);
   text[size] = 0;
+}
+
+int result_tells_of_refusal(const struct result *result) {
+  static char text[SAID_MAX + 1];
+  const struct stream *stream = &result->capture->stream[1];
+  if (result->capture->is_on && lost_buffer(result)) return 1;
+  if (!has_failed(result) || (result->capture->is_on && !stream_is_whole(stream))) return 0;
+  if (result->capture->is_on) read_captured(stream, text);
+  else read_said(result->status, text);
   if (says(text, REFUSALS)) return 1;
   if (says(text, CLOSED) && is_about_sockets(result, text)) return 1;
   return text_names_hidden_path(result->file, text) || misses_name(result, text);
@@ -351,7 +364,7 @@ const char *result_message(const struct result *result) {
 const char *result_hint(const struct result *result) {
   struct entry words;
   if (result->failure) return result->failure->hint;
-  return result->ending.reason != REASON_EXIT && find_words(result, &words) ? words.word[2] : "";
+  return find_words(result, &words) ? words.word[2] : "";
 }
 
 /* ---- for people ---- */
@@ -388,13 +401,6 @@ static void add_hint(struct lines *lines, const char *hint) {
   }
 }
 
-/* A person at a terminal reads the plan's hint for a command that failed on its own. */
-static const char *hint_for_people(const struct result *result, int fd) {
-  struct entry words;
-  if (result->ending.reason != REASON_EXIT) return result_hint(result);
-  return has_failed(result) && isatty(fd) && find_words(result, &words) ? words.word[2] : "";
-}
-
 int result_print(const struct result *result, int fd) {
   static struct lines lines;
   char kind[64] = "";
@@ -402,7 +408,7 @@ int result_print(const struct result *result, int fd) {
   lines.size = 0;
   if (result->failure) snprintf(kind, sizeof kind, "error %s: ", result->failure->code);
   if (*message) add_line(&lines, kind, message, strlen(message));
-  add_hint(&lines, hint_for_people(result, fd));
+  add_hint(&lines, result_hint(result));
   return print(fd, lines.bytes, lines.size);
 }
 

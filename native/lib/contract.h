@@ -100,6 +100,7 @@ enum verb {
   V_SERVE, /* DIRECTORY; read by launch, init; other commands of the user's may be run in the sandbox while it lives; where they are asked for (native/lib/exec-in-socket.h) */
   V_PROFILE, /* NAME; read by launch; for people (llm-do ps) */
   V_CALLER, /* DIRECTORY; read by launch; for people: where the run was asked for */
+  V_KEEP_ERRORS, /* read by launch; the end of stderr is kept for the report, unless that is a terminal */
   V_KEEP, /* MILLISECONDS; read by layers; how long the layer waits to be applied */
   V_SINCE, /* SECONDS NANOSECONDS; read by layers; CLOCK_REALTIME_COARSE before the zones were mounted */
   V_BOOT, /* ID; read by layers; of the kernel that the layer was made under, which wrote nothing to the disk by itself */
@@ -126,7 +127,7 @@ enum verb {
   V_CAPTURE, /* BYTES|all; read by client; most that is kept of each stream */
   V_RESULT, /* native|shell|task MEMBERS; read by client; the form of the JSON result, and those of its members that the plan knows, as text */
   V_AUDIT, /* FILE MEMBERS; read by client; the log that the run is appended to, and likewise the members of its line */
-  V_REASON, /* REASON MESSAGE HINT; read by client; the plan's words for a run that ended so; empty where it has none. exit: of a command that failed where a person sees it */
+  V_REASON, /* REASON MESSAGE HINT; read by client; the plan's words for a run that ended so; empty where it has none */
   V_DENIAL, /* REASON LAYER OPERATION TARGET FIX KEY; read by client; what a run was refused that ended so */
   V_ISOLATION, /* LINE; read by client; what --log prints */
   V_WARNING, /* LINE; read by client; what people are told before the command starts */
@@ -184,6 +185,7 @@ enum verb {
   ROW(V_SERVE, "serve", 1) \
   ROW(V_PROFILE, "profile", 1) \
   ROW(V_CALLER, "caller", 1) \
+  ROW(V_KEEP_ERRORS, "keep-errors", 0) \
   ROW(V_KEEP, "keep", 1) \
   ROW(V_SINCE, "since", 2) \
   ROW(V_BOOT, "boot", 1) \
@@ -366,6 +368,7 @@ enum observation {
 #define STATUS_OBSERVED_OMITTED "observedOmitted"
 #define STATUS_OBSERVED_UNREAD "observedUnread"
 #define STATUS_OBSERVER_LOST "observerLost"
+#define STATUS_SAID "said"
 #define STATUS_LAYER "layer"
 
 /* The first words of a key: who calls, then where. */
@@ -397,4 +400,4 @@ enum key_word {
 /* Our options whose value is the next word, unless it is in the same. */
 #define OPTIONS_BEFORE_VALUE "--add-header", "--add-host", "--after-secrets", "--allow-host", "--allow-local", "--allow-request", "--apply", "--approval", "--audit", "--backend", "--cache", "--cgroup-parent", "--cow", "--cow-continue", "--cow-keep", "--cow-size", "--cow-upper", "--cpu-time", "--cpus", "--credential", "--deny-host", "--docker-reuse", "--engine", "--env", "--home", "--image", "--in", "--memory", "--net", "--output", "--pids", "--pool", "--profile", "--protect", "--protect-not", "--proxy", "--publish", "--read-bps", "--read-iops", "--require", "--ro", "--run", "--runtime", "--rw", "--seccomp", "--shm", "--socket", "--swap", "--timeout", "--tmp", "--tmpfs", "--toolchains", "--why", "--workdir", "--worker", "--workshop", "--write-bps", "--write-iops", "--zone"
 /* Those that have none, or only in the same word. */
-#define OPTIONS_ALONE "--allow-shell-syntax", "--argv", "--best-effort", "--die-with-parent", "--explain", "--git-identity", "--json", "--log", "--no-workspace", "--plan", "--same-path", "--self-inside", "--ssh-agent", "--terminate-tls", "--tty"
+#define OPTIONS_ALONE "--allow-shell-syntax", "--argv", "--best-effort", "--die-with-parent", "--explain", "--git-identity", "--json", "--log", "--no-workspace", "--plan", "--repository", "--same-path", "--self-inside", "--ssh-agent", "--terminate-tls", "--tty"

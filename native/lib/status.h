@@ -27,6 +27,9 @@ enum cause {
   CAUSE_PROTECTED,
 };
 
+/* Bytes of the end of stderr that a report looks at: as many as src/report/stderr-denials.ts reads. */
+#define SAID_MAX (16 << 10)
+
 struct outcome {
   enum cause cause;
   int is_filtered;  /* a system call filter is on: SIGSYS is its doing */
@@ -41,6 +44,7 @@ struct outcome {
   const struct guard *guard; /* what it saw; NULL = nothing ran */
   const struct net_report *network; /* NULL = not restricted */
   const struct observed_report *observed; /* NULL = nobody has looked */
+  const char *said; /* the end of stderr, hexadecimal; NULL = not kept */
   const char *layer; /* directory of what the command changed in copy-on-write zones; NULL = nothing */
   /* Where it failed. */
   char step[32];

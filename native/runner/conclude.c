@@ -62,6 +62,7 @@ void run_conclude(struct run *run) {
   observer_finish(&run->observer);
   outcome->observed = run->observer.result;
   terminal_finish(&run->terminal);
+  outcome->said = stream_files_said(&run->stdio.files);
   if (!outcome->ended_ns) {
     outcome->ended_ns = now_ns();
     take_usage_of_children(outcome);

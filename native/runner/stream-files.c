@@ -22,6 +22,12 @@
 #define COPY_MAX (1 << 20)
 #define PIECE (64 << 10)
 
+/* Written by a relay, read when that has ended. */
+struct said {
+  size_t seen;
+  char bytes[SAID_MAX];
+};
+
 static int is_file(int fd) {
   struct stat status;
   return fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
@@ -33,6 +39,7 @@ static int write_all(int to, const char *bytes, size_t size, size_t *written) {
   for (*written = 0; *written < size;) {
     ssize_t got = write(to, bytes + *written, size - *written);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN && poll(&(struct pollfd){to, POLLOUT, 0}, 1, -1) >= 0) continue; /* the caller's other programs chose that */
     if (got < 0) return -1;
     *written += (size_t)got;
   }
@@ -58,7 +65,11 @@ static void await_bytes(int is_input) {
   if (watched[1].revents && !watched[0].revents) _exit(0);
 }
 
-static _Noreturn void carry(int is_input) {
+static void keep(struct said *said, const char *bytes, size_t size) {
+  for (size_t i = 0; i < size; i++) said->bytes[said->seen++ % SAID_MAX] = bytes[i];
+}
+
+static _Noreturn void carry(int is_input, struct said *said) {
   static char bytes[PIECE];
   for (;;) {
     await_bytes(is_input);
@@ -66,23 +77,24 @@ static _Noreturn void carry(int is_input) {
     size_t written;
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) _exit(got < 0 ? errno : 0);
+    if (said) keep(said, bytes, (size_t)got);
     if (write_all(TO, bytes, (size_t)got, &written) == 0) continue;
     if (is_input && errno == EPIPE) give_back(FROM, TO, (size_t)got - written);
-    _exit(errno);
+    _exit(errno == EPIPE ? 0 : errno); /* the reader has gone: the command learns it from its pipe */
   }
 }
 
 /* It has nothing else, ends with the pipe, and no signal of a terminal or a group ends it before. SIGPIPE and SIGXFSZ are ignored. */
-static _Noreturn void become_relay(const int given[PLACES], int is_input) {
+static _Noreturn void become_relay(const int given[PLACES], int is_input, struct said *said) {
   sigset_t all;
   sigfillset(&all);
   if (place_descriptors(given, PLACES) < 0 || sigprocmask(SIG_SETMASK, &all, NULL) < 0) _exit(errno);
   if (is_input && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) _exit(errno);
-  carry(is_input);
+  carry(is_input, said);
 }
 
 /* Returns the command's end of a pipe, or -1. */
-static int start_relay(struct stream_files *files, int which, int file) {
+static int start_relay(struct stream_files *files, int which, int file, struct said *said) {
   int ends[2], is_input = which == 0;
   if (files->stop[0] < 0 && pipe2(files->stop, O_CLOEXEC) < 0) return -1;
   if (pipe2(ends, O_CLOEXEC) < 0) return -1;
@@ -90,7 +102,7 @@ static int start_relay(struct stream_files *files, int which, int file) {
   /* The command may have another id, and opens /dev/stdout again. */
   if (fchmod(theirs, is_input ? 0644 : 0622) < 0) return -1;
   pid_t child = fork();
-  if (child == 0) become_relay((int[PLACES]){is_input ? file : ours, is_input ? ours : file, files->stop[0]}, is_input);
+  if (child == 0) become_relay((int[PLACES]){is_input ? file : ours, is_input ? ours : file, files->stop[0]}, is_input, said);
   int error = errno;
   close(ours);
   if (child > 0) return files->relay[which] = child, theirs;
@@ -150,30 +162,59 @@ static int is_opened_for(int fd, int which) {
   return mode == O_RDWR || mode == (which == 0 ? O_RDONLY : O_WRONLY);
 }
 
-static int replace(struct stream_files *files, int which, int fd) {
+static int replace(struct stream_files *files, int which, int fd, struct said *said) {
   if (!is_opened_for(fd, which)) return open("/dev/null", O_CLOEXEC | (which == 0 ? O_WRONLY : O_RDONLY));
   int copy = which == 0 ? copy_input(files, fd) : -1;
-  return copy >= 0 ? copy : start_relay(files, which, fd);
+  return copy >= 0 ? copy : start_relay(files, which, fd, said);
 }
 
-/* One pipe for both keeps their output in order. */
-static int is_same_opening(int one, int other) {
+static int are_same_file(int one, int other) {
   struct stat a, b;
+  return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static int is_same_opening(int one, int other) {
   long order = syscall(SYS_kcmp, getpid(), getpid(), KCMP_FILE, one, other);
   if (order >= 0) return order == 0;
-  return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino && fcntl(one, F_GETFL) == fcntl(other, F_GETFL);
+  return are_same_file(one, other) && fcntl(one, F_GETFL) == fcntl(other, F_GETFL);
+}
+
+static int is_pipe(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+}
+
+/* One pipe for both keeps their output in order. A pipe that was opened twice stays as it is: two relays would not keep that order. */
+static int is_carried(const struct stream_files *files, const int given[3], int which, int is_shared) {
+  if (is_file(given[which])) return 1;
+  if (!files->keeps_errors || !is_pipe(given[2])) return 0;
+  return which == 2 ? is_shared || !are_same_file(given[1], given[2]) : which == 1 && is_shared;
+}
+
+static struct said *new_said(void) {
+  void *said = mmap(NULL, sizeof(struct said), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return said == MAP_FAILED ? NULL : said;
 }
 
 int stream_files_replace(struct stream_files *files, int fds[3], int *which) {
-  int given[] = {fds[0], fds[1], fds[2]};
+  int given[] = {fds[0], fds[1], fds[2]}, is_shared = is_same_opening(given[1], given[2]), kept = is_shared ? 1 : 2;
+  if (files->keeps_errors && is_carried(files, given, kept, is_shared)) files->said = new_said();
   for (int i = 0; i < 3; i++) {
-    if (!is_file(given[i])) continue;
-    int is_shared = i == 2 && fds[1] != given[1] && is_same_opening(given[1], given[2]);
-    int made = is_shared ? fcntl(fds[1], F_DUPFD_CLOEXEC, 3) : replace(files, i, given[i]);
+    if (!is_carried(files, given, i, is_shared)) continue;
+    int made = i == 2 && is_shared ? fcntl(fds[1], F_DUPFD_CLOEXEC, 3) : replace(files, i, given[i], i == kept ? files->said : NULL);
     if (made < 0) return *which = i, -1;
     fds[i] = made;
   }
   return 0;
+}
+
+const char *stream_files_said(const struct stream_files *files) {
+  static char text[2 * SAID_MAX + 1];
+  const struct said *said = files->said;
+  if (!said || !said->seen) return NULL;
+  size_t size = said->seen < SAID_MAX ? said->seen : SAID_MAX;
+  for (size_t i = 0; i < size; i++) snprintf(text + 2 * i, 3, "%02x", (unsigned char)said->bytes[(said->seen - size + i) % SAID_MAX]);
+  return text;
 }
 
 int stream_files_on_end(struct stream_files *files, pid_t child, int status, int *error) {

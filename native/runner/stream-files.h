@@ -3,8 +3,12 @@
  * with other rights, and what belongs to the file and not to its content (mode, times, attributes, locks, leases) takes no right to
  * write at all. So the command gets none. It gets a pipe, and a process on the host (a relay) carries the bytes between both. A short
  * stdin is copied instead: the copy has a position, which becomes the caller's at the end.
+ *
+ * A stderr that is a pipe or a socket is carried, too, where its end is kept: only launch can say what a command that failed has met.
  */
 #pragma once
+
+#include "lib/status.h"
 
 #include <sys/types.h>
 
@@ -12,6 +16,8 @@ struct stream_files {
   pid_t relay[3];   /* by stream; 0 = none */
   int stop[2];      /* a pipe whose end is the end of the relays, once they have carried what is there; -1 = none */
   int copy, source; /* of stdin, and the caller's; -1 = none */
+  int keeps_errors; /* set by the caller, before the streams are replaced */
+  struct said *said; /* NULL = nothing is kept */
 };
 
 #define STREAM_FILES_NONE {.stop = {-1, -1}, .copy = -1, .source = -1}
@@ -29,3 +35,5 @@ int stream_files_are_busy(const struct stream_files *files);
 void stream_files_stop(struct stream_files *files);
 /* When the command has ended. May be called more than once. */
 void stream_files_finish(struct stream_files *files);
+/* The end of stderr in hexadecimal, once no relay is busy; NULL where nothing was kept. Valid until the next call. */
+const char *stream_files_said(const struct stream_files *files);

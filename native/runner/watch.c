@@ -293,11 +293,20 @@ static void look_at_memory(struct run *run) {
   if (over < 0 && run->outcome.cause == CAUSE_LOST) run_record_failure(run, error, "launch: watchdog", ""); /* an unwatched limit is no limit */
 }
 
+/* The command has ended, and its last output waits for a reader: as long as the run may take. */
+static int awaits_reader(const struct run *run) { return run->engine.is_gone && !run->stop.has_begun && stream_files_are_busy(&run->stdio.files); }
+
+static void give_up_reader(struct run *run) {
+  run_stop(run, CAUSE_DEADLINE, 0);
+  run->outcome.cause = CAUSE_DEADLINE;
+}
+
 static void look_at_limits(void *of) {
   struct run *run = of;
   uint64_t now = now_ns();
   if (run->stop.kill_ns && now >= run->stop.kill_ns) run_kill(run);
   if (run->warm.deferred_ns && now >= run->warm.deferred_ns) run_do_deferred(run);
+  if (awaits_reader(run) && run->limits.deadline_ns && now >= run->limits.deadline_ns) give_up_reader(run);
   if (!is_running(run)) return;
   if (run->limits.deadline_ns && now >= run->limits.deadline_ns) return run_stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
   if (run->limits.has_watchdog && watchdog_is_due(&run->limits.watchdog)) look_at_memory(run);
@@ -312,6 +321,7 @@ static uint64_t sooner(uint64_t a, uint64_t b) { return a && (!b || a < b) ? a :
 static uint64_t limits_due(void *of) {
   const struct run *run = of;
   uint64_t due = sooner(run->stop.kill_ns, run->warm.deferred_ns);
+  if (awaits_reader(run)) due = sooner(due, run->limits.deadline_ns);
   if (!is_running(run)) return due;
   if (run->limits.has_watchdog || run->limits.cpu_us) due = sooner(due, now_ns() + TICK_MS * MS);
   return sooner(due, sooner(run->limits.deadline_ns, layer_size_due(&run->layer.size)));

@@ -80,6 +80,8 @@ export interface RunInputs {
   readonly stdin: StdinKind
   /** The sandbox serves other commands, which are asked for there, from the moment on at which this is called. */
   readonly serve?: { readonly directory: string; readonly onServing: () => void }
+  /** The command has the caller's stderr, and its end is kept for the report. */
+  readonly keepsErrors?: true
   /** A watched run: calls that only ask about a file are watched, too. */
   readonly watchesLooks?: true
 }

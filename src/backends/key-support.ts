@@ -90,6 +90,7 @@ export const KEY_SUPPORT: Readonly<Record<string, Row>> = {
   tty: row('kept', { wasm: 'needed' }),
   dieWithParent: EVERYWHERE,
   home: WALL,
+  repository: EVERYWHERE,
   gitIdentity: EVERYWHERE,
   sshAgent: row('kept', { wasm: 'needed', 'no-namespaces': 'refused', process: 'void' }),
   credentials: row('kept', { wasm: 'needed', 'no-namespaces': 'reported', process: 'reported' }),

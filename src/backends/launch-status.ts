@@ -92,7 +92,7 @@ export function outcomeOf(
     ...(status.step === '' ? {} : { failure: failureOf(status) }),
     ...(by === undefined ? {} : { cancelledBy: by }),
     stdout,
-    stderr,
+    stderr: status.said === undefined ? stderr : saidBy(status.said),
     setupMs: milliseconds(started - status.begunNs),
     durationMs: milliseconds(status.endedNs - started),
     usage: {
@@ -111,6 +111,12 @@ export function outcomeOf(
     ...(status.full === undefined ? {} : { full: status.full }),
     warnings: [],
   }
+}
+
+/** Launch keeps the end of a stderr that it does not capture. */
+function saidBy(hex: string): Capture {
+  const head = Buffer.from(hex, 'hex')
+  return { ...NO_CAPTURE, head, bytes: head.length }
 }
 
 const milliseconds = (ns: number): number => Math.max(0, Math.round(ns / 1000) / 1000)

@@ -19,7 +19,7 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
     request.cwd,
     ...(request.home === '' ? [] : [request.home]),
     // A repository that goes, or comes, has another home.
-    ...(policy.home === null ? [] : [posix.join(request.homeProject ?? request.cwd, '.git')]),
+    ...(policy.home === null && !policy.repository ? [] : [posix.join(request.homeProject ?? request.cwd, '.git')]),
     ...request.secretDirectories,
     ...searchPath(request.path),
     ...commandCandidates(request),

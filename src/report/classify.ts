@@ -27,13 +27,12 @@ import {
   PACKAGES_HINT,
   raise,
   reachedPidsHint,
-  readOnlyHint,
   seccompHint,
   UNBUFFERED_HINT,
 } from './hints.ts'
 import { networkDenials, networkHints, networkUse, networkWarnings, recordHints } from './network.ts'
 import { type LedPaths, observedDenials, observerWarnings } from './observed.ts'
-import { CONFIG_LOCKED_HINT, guardWarnings, protectedHeadline, protectedHints } from './protected.ts'
+import { configLockedHint, guardWarnings, protectedHeadline, protectedHints } from './protected.ts'
 import type { Denial, Reason, Result } from './result.ts'
 import { socketDenials } from './socket-denials.ts'
 import { endOf, hiddenDenials, isOfPackages, stderrDenials } from './stderr-denials.ts'
@@ -48,8 +47,6 @@ export interface ClassifyExtras extends FailureContext {
   readonly pending?: Pending | undefined
   /** The output of the command was captured. */
   readonly isCaptured?: boolean
-  /** Nobody but a person at a terminal has seen what the command printed. */
-  readonly isAtTerminal?: boolean
   /** The same of what stderr names. */
   readonly hidden?: readonly InvisiblePath[]
   readonly led?: LedPaths
@@ -219,11 +216,10 @@ function hintsOf({ reason, outcome, plan, output, command, extras, error }: Hint
     ...(reason === 'seccomp' ? [seccompHint(plan)] : []),
     ...(failed ? crossDeviceHint(plan, output.stderr) : []),
     ...(reason === 'protected' ? protectedHints(outcome.guarded, plan) : []),
-    ...(failed && outcome.guarded?.configLocked ? [CONFIG_LOCKED_HINT] : []),
+    ...(failed && outcome.guarded?.configLocked ? [configLockedHint(plan)] : []),
     ...(failed ? (extras.invisible ?? []).map(invisiblePathHint) : []),
     ...(failed && extras.hidden?.some(({ path }) => isOfPackages(path)) === true ? [PACKAGES_HINT] : []),
     ...(failed ? networkHints(outcome) : []),
-    ...(failed && reason === 'exit' && extras.isAtTerminal === true ? readOnlyHint(plan) : []),
     ...(plan.network.record === true ? recordHints(outcome) : []),
   ]
 }

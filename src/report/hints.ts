@@ -70,12 +70,6 @@ export function invisiblePathHint({ path, inside, flags }: InvisiblePath): strin
   return flags === undefined ? where : `${where}; to have it at its own path: ${flags}`
 }
 
-/** For a command that has failed where nobody else reads what it said: what stops most newcomers. */
-export function readOnlyHint({ zones }: Plan): readonly string[] {
-  const isReadOnly = zones.some(({ name, mode }) => name === 'workspace' && mode === 'ro')
-  return isReadOnly ? ['the workspace is read-only; if it failed for that: --rw .'] : []
-}
-
 /** Python keeps what it prints to a pipe until it has 8 KiB, and a signal ends it before. */
 export const UNBUFFERED_HINT = 'what Python had printed may have been lost in its buffer: --env PYTHONUNBUFFERED=1'
 

@@ -8,7 +8,7 @@ import type { Outcome } from '../backends/outcome.ts'
 import type { Plan } from '../plan/plan.ts'
 import { auditObject } from './audit.ts'
 import { classify } from './classify.ts'
-import { type Origins, readOnlyHint } from './hints.ts'
+import type { Origins } from './hints.ts'
 import { type JsonForm, jsonText } from './json.ts'
 import type { Result } from './result.ts'
 import { resultLines } from './text.ts'
@@ -49,11 +49,7 @@ export function wordRecords(plan: Plan, { origins, form }: Reader): readonly Lau
     // The warnings are known before the run, and printed then.
     classify({ ...plan, warnings: [] }, { ...ORDINARY, exitCode: null, ...end }, [], { origins }),
   )
-  const atTerminal = form === undefined ? readOnlyHint(plan) : []
-  return [
-    ...atTerminal.map((hint): LaunchRecord => ['reason', 'exit', '', hint]),
-    ...results.filter((result) => form !== undefined || isPrintedByClient(result)).flatMap(recordsOf),
-  ]
+  return results.filter((result) => form !== undefined || isPrintedByClient(result)).flatMap(recordsOf)
 }
 
 /** The client prints the message and the hint as they are; Node also spells what does not print, and lists denials that no hint covers. */

@@ -56,7 +56,7 @@ export function flagName(path: string, zones: readonly PlannedZone[]): readonly 
   // Neither a repository nor in one: something that a repository's configuration names.
   if (!words.includes(GIT) && words.at(-1) !== 'HEAD') return ['.git/config']
   const closed = CLOSED_IN_GIT.find((one) => rest.endsWith(`/${one}`))
-  return [closed === undefined || words.at(-1) === '.git' ? '.git' : `.git/${closed}`]
+  return [closed === undefined || words.at(-1) === GIT ? GIT : nameInGit(closed)]
 }
 
 /** What --protect-not calls the closed name that a path of the host lies at or below; undefined where it lies at none. */
@@ -65,7 +65,7 @@ export function closedName(path: string, zones: readonly PlannedZone[]): string 
   if (zone === undefined) return undefined
   const name = zone.protect.find((one) => isWithin(path, posix.join(zone.source, one)))
   const inGit = CLOSED_IN_GIT.find((one) => `${path}/`.includes(`/.git/${one}/`))
-  if (inGit !== undefined) return `.git/${inGit}`
+  if (inGit !== undefined) return nameInGit(inGit)
   const other = OTHER_SYSTEMS.find((system) => path.split('/').includes(system))
   if (other !== undefined && zone.git !== undefined) return other
   return name === undefined ? undefined : builtInName(posix.join(zone.source, name))[0]
@@ -77,13 +77,19 @@ function builtInName(path: string): readonly string[] {
   return names.sort((a, b) => b.length - a.length).slice(0, 1)
 }
 
+/** A worktree or a submodule has a `.git` of its own, too: with less than all of git it is half made. */
+const nameInGit = (closed: string): string => (/^(?:worktrees|modules)$/.test(closed) ? GIT : `${GIT}/${closed}`)
+
 /** Longest first. */
 const CLOSED_IN_GIT = [...GIT_NAMES].sort((a, b) => b.length - a.length)
 
 const OTHER_SYSTEMS = REPOSITORY_SYSTEMS.map(({ name }) => name).filter((name) => name !== GIT)
 
-/** For a command that failed after git had tried to write a configuration. */
-export const CONFIG_LOCKED_HINT = "git's configuration is read-only here: --protect-not .git/config"
+/** For a command that failed after git had tried to write a configuration. A zone names that itself where the policy was made from it. */
+export const configLockedHint = ({ zones }: Plan): string =>
+  zones.some(({ protect }) => protect.includes(`${GIT}/config`))
+    ? "git's configuration says which hosts @git allows, so it stays read-only: change it outside of the sandbox"
+    : "git's configuration is read-only here: --protect-not .git/config"
 
 export function guardWarnings(guarded: Guarded | undefined): readonly string[] {
   return [...setIdWarnings(guarded), ...(guarded?.unwatched === true ? [UNWATCHED] : [])]

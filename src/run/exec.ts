@@ -3,7 +3,6 @@
  * to build a sandbox. plan-run.ts makes the plan, start.ts runs it, leave.ts leaves it for the C client, report/ explains the outcome.
  * Edge: this process as the caller; the event loop.
  */
-import { isatty } from 'node:tty'
 import { type Captured, outcomeOfStatus } from '../backends/launch-status.ts'
 import { endedOnItsOwn, type Outcome } from '../backends/outcome.ts'
 import { appliedPending, isListed, pendingAfter } from '../cow/pending.ts'
@@ -138,7 +137,6 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     homes: request.homes,
     led: ledRows(prepared, outcome),
     isCaptured: request.captured,
-    isAtTerminal: !request.captured && isatty(2),
     pending: await pendingAfter({
       ...(outcome.layer === undefined ? {} : { layer: { ...outcome.layer, env: options.env ?? process.env } }),
     }),

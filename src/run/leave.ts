@@ -30,7 +30,7 @@ import { filesTellingHome, profileDirectories } from './caller.ts'
 import { type NarrowingSources, NOT_NARROWED } from './narrowing-sources.ts'
 import { existing } from './observe.ts'
 import { type ExecOptions, type Prepared, prepareIn } from './plan-run.ts'
-import { layersDirectoryOf } from './start.ts'
+import { keepsErrors, layersDirectoryOf } from './start.ts'
 
 /** Made before anything is looked at: a plan that saw the directory missing would be stale as soon as it is stored. */
 export function makeCacheFor(options: ExecOptions): void {
@@ -301,6 +301,7 @@ function fileInputs(prepared: Prepared): LaunchFileInputs {
     ...enginePathOf(facts, plan),
     runsDirectory: runsDirectory(options.env ?? process.env, facts.uid),
     callerDirectory: request.cwd,
+    ...(keepsErrors(options) ? { keepsErrors: true } : {}),
     ...(layersDirectory === undefined ? {} : { layersDirectory }),
   }
 }

@@ -44,6 +44,7 @@ import { nearerRepositories, projectOf } from './home-project.ts'
 import type { HomeCaller } from './homes.ts'
 import type { NarrowingSources } from './narrowing-sources.ts'
 import { observeMachine, observePolicyPaths, openSocketsIn } from './observe.ts'
+import { withRepository } from './repository-zones.ts'
 import { readGitIdentity, resolveToolHosts, type ToolSources } from './tool-hosts.ts'
 
 export interface ExecOptions {
@@ -308,10 +309,14 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
   const spoken = environmentLayers(env, seen.cwd)
   const { policy, sources } = await policyOf({ options, request: seen, env, spoken: spoken.layers })
   const places = await placesOf(policy, seen, env)
-  const homeProject = policy.home === null ? seen.cwd : projectOf(seen.cwd, look, { uid: ownUid(), home: seen.home })
+  const homeProject =
+    policy.home === null && !policy.repository
+      ? seen.cwd
+      : projectOf(seen.cwd, look, { uid: ownUid(), home: seen.home })
   const nearer = homeProject === seen.cwd || worktree !== undefined ? [] : nearerRepositories(seen.cwd, homeProject)
   const question = toolQuestion({ policy, request: seen, env })
-  const resolved = await resolveToolHosts(await withKeptHome(policy, { env, project: homeProject }), question)
+  const zoned = withRepository(policy, { ...seen, project: homeProject })
+  const resolved = await resolveToolHosts(await withKeptHome(zoned, { env, project: homeProject }), question)
   const { identity, tools } = readGitIdentity(resolved, question)
   const request = {
     ...seen,

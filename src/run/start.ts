@@ -102,10 +102,14 @@ function plannedRun(
       ...(continued === undefined ? {} : { continued }),
       stdin: stdinKind(options),
       ...(options.serve && { serve: options.serve }),
+      ...(keepsErrors(options) && { keepsErrors: true }),
       ...(options.watchesLooks && { watchesLooks: true }),
     },
   }
 }
+
+/** A plan for a reader of JSON captures its streams. */
+export const keepsErrors = ({ mode, ending }: ExecOptions): boolean => mode === 'inherit' && ending?.form === undefined
 
 function stdinKind({ stdin = 'ignore' }: ExecOptions): StdinKind {
   if (stdin !== 'inherit') return stdin === 'ignore' ? 'nothing' : 'data'

@@ -31,6 +31,7 @@ export const EFFECTS: Readonly<Record<string, readonly [without: object, with_: 
   'zones[].secret': [zone({}), zone({ secret: true })],
   workspace: [{}, { workspace: 'rw' }],
   samePath: [{}, { samePath: true }],
+  repository: [{}, { repository: true }],
   'cow.keep': [{ workspace: 'cow' }, { workspace: 'cow', cow: { keep: '1d' } }],
   'cow.size': [{ workspace: 'cow' }, { workspace: 'cow', cow: { size: '10m' } }],
   'cow.upper': [{ workspace: 'cow' }, { workspace: 'cow', cow: { upper: 'memory' } }],

@@ -89,6 +89,12 @@ const LED_OUT = (place: string): readonly Row[] => [
     [`${place}/python/.venv`, '--same-path'],
     PYTHON,
   ),
+  hidden(
+    'a program of a virtual environment that was activated',
+    '. .venv/bin/activate; tool',
+    [`${place}/python/.venv`, '--same-path'],
+    PYTHON,
+  ),
 ]
 
 const SOCKETS = (place: string): readonly Row[] => [
@@ -126,6 +132,11 @@ const ROWS = (place: string): readonly Row[] => [
   },
   guarded('a settings directory', 'mkdir .vscode', '.vscode'),
   guarded('git init', 'git init -q .', '.git'),
+  guarded(
+    'git worktree add',
+    'cd repository; git commit -q --allow-empty -m x; git worktree add -q --detach ../linked',
+    '.git',
+  ),
   guarded('a hook', 'touch repository/.git/hooks/pre-commit', '.git/hooks'),
   fills('a full /tmp', '/tmp', '--tmp 100m'),
   {

@@ -170,3 +170,66 @@ describeWith(['userns', 'python'], 'a flood', () => {
     })
   })
 })
+
+/** Nobody but launch can say what a command that has the caller's streams was refused: it keeps the end of stderr. */
+describeWith('userns', 'a command with the streams of its caller', () => {
+  const DENIED = 'llm-do: denied: write /workspace/made; to allow it: --rw .\n'
+  const REFUSED = `touch: cannot touch 'made': Read-only file system\n${DENIED}`
+  const AROUND = {
+    'a pipe': '{ run 3>&1 >&2 2>&3 | cat; } 2>/dev/null',
+    'one pipe for both': 'run 2>&1 | cat',
+    'a file': 'run 2>said; cat said',
+    'a socket': `node -e 'require("child_process").spawn("sh", ["-c", process.env.RUN]).stderr.pipe(process.stdout)'`,
+  } as const
+  const CASES = [
+    ['a refused write', 'touch made', REFUSED],
+    ['a failure without one', 'echo here | grep nowhere', ''],
+    ['a refused write of a command that succeeds', 'touch made 2>/dev/null; true', ''],
+    ['an order', 'for i in 1 2 3; do echo $i >&2; done; exit 3', '1\n2\n3\n'],
+  ] as const
+
+  test.each(
+    Object.entries(AROUND).flatMap(([stream, around]) => CASES.map((one) => [stream, ...one, around] as const)),
+  )('%s: %s', async (_stream, _what, script, said, around) => {
+    const cwd = await directoryWith()
+    const RUN = [...cliWords(['-c', script])].map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
+    const env = { PATH: process.env.PATH, HOME: await temporaryDirectory(), LANG: 'C.UTF-8', RUN }
+    // The second run is the client's.
+    for (const run of [1, 2]) {
+      const shell = ['-c', `run() { ${RUN}; }; ${around}`]
+      const { stdout } = await execa('bash', shell, { cwd, env, extendEnv: false, stripFinalNewline: false })
+      expect({ run, stdout }).toEqual({ run, stdout: said })
+    }
+  })
+
+  test('both streams of one pipe stay in their order', async () => {
+    const script = 'for i in $(seq 200); do echo out $i; echo err $i >&2; done'
+    const { all } = await execa('bash', ['-c', '"$@" 2>&1 | cat', 'bash', ...cliWords(['-c', script])], { all: true })
+    expect(all.split('\n')).toEqual(Array.from({ length: 200 }, (_, i) => [`out ${i + 1}`, `err ${i + 1}`]).flat())
+  })
+
+  test('a reader that goes ends the command as it would without us', async () => {
+    const around = '{ "$@" 3>&1 >&2 2>&3; echo $? >&2; } | head -n 1'
+    const words = cliWords(['--timeout', '20s', '-c', 'trap "" PIPE; yes >&2; echo went on'])
+    const { stderr, stdout } = await execa('bash', ['-c', around, 'bash', ...words], { env: { LANG: 'C.UTF-8' } })
+    expect({ stdout, stderr }).toEqual({ stdout: 'y', stderr: expect.stringMatching(/^went on\n0$/) })
+  })
+
+  test('a reader that does not read delays the end until the timeout', async () => {
+    const [program = '', ...words] = cliWords([
+      '--timeout',
+      '1s',
+      '--rw',
+      '.',
+      '-c',
+      'head -c 100k /dev/zero >&2; touch ended',
+    ])
+    // It reads once nothing of the run is left: what we say of the end goes the same way.
+    const around = `mkfifo ../pipe; exec 9<>../pipe; "$@" 2>&9 & run=$!; until test -e ended; do sleep 0.05; done
+      while "\${0%-exec}" ps | grep --quiet 100k; do sleep 0.05; done; head -c 64k <&9 >/dev/null; wait $run; echo $?`
+    const cwd = join(await directoryWith(), 'work')
+    mkdirSync(cwd)
+    const { stdout } = await execa('bash', ['-c', around, program, program, ...words], { cwd })
+    expect(stdout).toBe('124')
+  })
+})

@@ -1,10 +1,10 @@
 /** git in a checkout that `git worktree add` has made, and what such a checkout must not open. */
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith } from '../support/needs.ts'
+import { describeWith, testWith } from '../support/needs.ts'
 import { runHere, textHere } from './in-process.ts'
 
 const git = (cwd: string, ...words: readonly string[]): string =>
@@ -109,3 +109,81 @@ describeWith(['userns', 'git'], 'in a linked worktree', () => {
     expect(await status()).toBe(' M poem.txt\n')
   })
 })
+
+/** Profile agent has the key `repository`. */
+describeWith(['userns', 'git'], 'with the repository around the directory', () => {
+  const IDENTITY = ['-c', 'user.name=Ann', '-c', 'user.email=ann@example.org']
+  const commit = ['--', 'git', ...IDENTITY, 'commit', '--quiet', '-am', 'Go on']
+
+  test.each(['main', 'main/deep/er', 'checkout', 'checkout/deep/er'])('git commits in %s', async (place) => {
+    const { base } = await worktree()
+    const cwd = join(base, place)
+    mkdirSync(cwd, { recursive: true })
+    writeFileSync(join(base, place.split('/')[0] ?? '', 'poem.txt'), 'three\n')
+    const { profile, without } = profiles(base)
+    if (place !== 'main')
+      expect(await textHere(['--profile', without, ...commit], { cwd })).toMatchObject({ status: 128 })
+    expect(await textHere(['--profile', profile, ...commit], { cwd })).toMatchObject({ status: 0, err: '' })
+    expect(git(cwd, 'log', '-1', '--format=%s')).toBe('Go on\n')
+    expect((await textHere(['--profile', profile, '--', 'pwd'], { cwd })).out).toBe(`${cwd}\n`)
+  })
+
+  test('what git runs stays closed, above the directory and in the repository of a worktree', async () => {
+    const { base, common } = await worktree()
+    const { profile } = profiles(base)
+    const script = 'echo planted >"$0"'
+    for (const place of ['main/deep', 'checkout']) {
+      mkdirSync(join(base, place), { recursive: true })
+      for (const closed of [join(common, 'config'), join(common, 'hooks/post-commit')])
+        await textHere(['--profile', profile, '--', 'sh', '-c', script, closed], { cwd: join(base, place) })
+    }
+    expect(readFileSync(join(common, 'config'), 'utf8')).not.toContain('planted')
+    expect(existsSync(join(common, 'hooks/post-commit'))).toBe(false)
+  })
+
+  test('a caller who has named the directory is shown no more', async () => {
+    const { base } = await worktree()
+    const { profile } = profiles(base)
+    const cwd = join(base, 'main/deep')
+    mkdirSync(cwd)
+    const look = async (...flags: readonly string[]) =>
+      (await textHere(['--profile', profile, ...flags, '--', 'ls', '..'], { cwd })).out.includes('poem.txt')
+    expect([await look(), await look('--rw', '.'), await look('--cow', '.'), await look('--no-workspace')]).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ])
+  })
+
+  test('a repository around the home of the caller is not shown', async () => {
+    const { base } = await worktree()
+    const { profile } = profiles(base)
+    const cwd = join(base, 'main/home/project')
+    mkdirSync(cwd, { recursive: true })
+    const { out } = await textHere(['--profile', profile, '--', 'ls', join(base, 'main')], {
+      cwd,
+      env: { HOME: join(base, 'main/home') },
+    })
+    expect(out).not.toContain('poem.txt')
+  })
+
+  testWith('root', 'a repository of another user is not shown', async () => {
+    const { base, common } = await worktree()
+    const { profile } = profiles(base)
+    const cwd = join(base, 'main/deep')
+    mkdirSync(cwd)
+    chownSync(common, 12_345, 12_345)
+    expect((await textHere(['--profile', profile, '--', 'ls', join(base, 'main')], { cwd })).out).not.toContain('poem')
+  })
+})
+
+/** An agent's profile with the key, and without. */
+function profiles(base: string) {
+  const write = (name: string, line: string): string => {
+    const path = join(base, name)
+    writeFileSync(path, `sandbox:\n  extends: default\n  workspace: rw\n  samePath: true\n${line}`)
+    return path
+  }
+  return { profile: write('with.yaml', '  repository: true\n'), without: write('without.yaml', '') }
+}

@@ -239,14 +239,6 @@ describe('denials', () => {
     expect(denied({ stderr }, {}, [{ path: '/opt/y' }])).toMatchObject([{ target: '/opt/x' }, { target: '/opt/y' }])
     expect(denied({ stderr, exitCode: 0, full: ['/tmp'] }, {}, [{ path: '/opt/y' }])).toEqual([])
   })
-
-  test('a person at a terminal is told of a read-only workspace, nobody else', () => {
-    const zone = { name: 'workspace', mode: 'ro', source: '/a', target: '/workspace' } as PlannedZone
-    const hints = (more: Partial<Outcome>, isAtTerminal: boolean) =>
-      classify(plan({ zones: [zone] }), outcome(more), ['x'], { isAtTerminal }).hints
-    expect(hints({ exitCode: 1 }, true)).toEqual(['the workspace is read-only; if it failed for that: --rw .'])
-    expect([hints({ exitCode: 1 }, false), hints({ exitCode: 0 }, true)]).toEqual([[], []])
-  })
 })
 
 test('the isolation of the process backend claims nothing', () => {

@@ -141,6 +141,7 @@ export type LaunchFileInputs = Pick<
   | 'layersDirectory'
   | 'continued'
   | 'trustBundle'
+  | 'keepsErrors'
   | 'watchesLooks'
   | 'serve'
   | 'withoutNamespaces'
@@ -151,6 +152,7 @@ export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly Launc
   return [
     // Before the engine: what follows it says what the sandbox is built of, and two plans that agree there share warm sandboxes.
     ...(callerDirectory === undefined ? [] : [['caller', callerDirectory] satisfies LaunchRecord]),
+    ...(run.keepsErrors ? [['keep-errors'] satisfies LaunchRecord] : []),
     ...(run.withoutNamespaces ? [['engine', 'none'] satisfies LaunchRecord] : engineRecords(plan, run.enginePath)),
     ['identity', plan.identity, plan.uid, plan.gid],
     ['hostname', plan.hostname],

@@ -171,6 +171,16 @@ export const workspace = scalar<HostMode | 'none', HostMode | 'none'>(oneOf([...
   narrowing: ranked(['none', ...HOST_MODES], { sets: 'default', fix: (mode) => `--${mode} .` }),
 })
 
+export const repository = scalar<boolean, boolean>(readBoolean, {
+  description:
+    "The git repository around the caller's directory is mounted like the workspace; so is the main repository of a linked worktree.",
+  unit: 'true or false',
+  type: 'boolean',
+  default: false,
+  flag: { name: 'repository', group: 'Files', isRare: true, help: 'Show the git repository around the directory.' },
+  narrowing: ranked([false, true]),
+})
+
 export const samePath = scalar<boolean, boolean>(readBoolean, {
   description: 'The workspace keeps its host path inside.',
   unit: 'true or false',

@@ -4,7 +4,7 @@ import { backend, cgroupParent, docker, engine, image, pool, runtime } from './b
 import { caches } from './caches.ts'
 import { cow } from './copy-on-write.ts'
 import { explain } from './explain.ts'
-import { samePath, workspace, zones } from './files.ts'
+import { repository, samePath, workspace, zones } from './files.ts'
 import { credentials, dieWithParent, env, gitIdentity, home, sshAgent, tty, workdir } from './inside.ts'
 import { type Fields, field, isSection, type Key, type Section } from './key.ts'
 import { network } from './network.ts'
@@ -39,6 +39,7 @@ export const KEYS = {
   zones,
   workspace,
   samePath,
+  repository,
   cow,
   caches,
   protect,
