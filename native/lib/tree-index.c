@@ -177,7 +177,7 @@ int tree_find_named(const struct tree_index *index, uint32_t above, const char *
 
 /* ---- on disk ---- */
 
-/* One for each large zone; the oldest goes. They lie in memory, as a rule: 8 MiB hold some 100,000 directories. */
+/* One for each large zone; the oldest goes. They lie in memory, as a rule: 8 MiB hold some 100,000 directories, or 200,000 files of root's. */
 #define KEPT_MAX 16
 #define KEPT_BYTES_MAX (8u << 20)
 #define FILE_NAME "%llx-%llx"

@@ -18,6 +18,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -73,6 +74,11 @@ struct tree_file tree_file_of(const struct timespec *changed, const struct times
 int tree_is_same(int at, const char *path, const struct tree_index *index, const struct tree_state *state);
 /* Is the entry `name` a file without a set-id bit, and not changed since? */
 int tree_is_same_file(int directory, const char *name, const struct tree_file *file);
+
+/* Which directories are as they were, with all their files where these are asked for: a byte each, to be freed. NULL = too little memory. */
+uint8_t *tree_check(const struct tree_index *index, int zone, int with_files);
+/* Adds a name to a path of `*length` bytes. -1 = ENAMETOOLONG. */
+int tree_add_step(char path[PATH_MAX], size_t *length, const char *name);
 
 /* Copies what `parts` points to; a name is an offset into its names. Returns 0, or -1 with errno. */
 int tree_make(struct tree_index *index, const struct tree_index *parts);

@@ -56,37 +56,28 @@ static int add_pending(struct walk *walk, const struct pending *pending) {
   return 0;
 }
 
-/* Adds a name to the path in `walk->at`, which has `*length` bytes. */
-static int add_step(struct walk *walk, const char *name, size_t *length) {
-  size_t size = strlen(name), slash = *length > 0 && size > 0;
-  if (*length + slash + size >= sizeof walk->at) return errno = ENAMETOOLONG, -1;
-  if (slash) walk->at[(*length)++] = '/';
-  memcpy(walk->at + *length, name, size + 1);
-  *length += size;
-  return 0;
-}
-
 /* The path of a directory that has been visited, from its end. -1: it is the part of the path that fits. */
 static int locate_parent(struct walk *walk, int parent) {
   enum { STEPS_MAX = PATH_MAX / 2 }; /* more have no room in a path */
   int step[STEPS_MAX], steps = 0, inner = -STEPS_MAX;
-  walk->parent_length = 0;
+  walk->parent_length = 0, walk->above = 0;
   walk->at[0] = 0;
   for (int i = parent; i >= 0; i = walk->pending[i].parent) inner++;
   for (int i = parent; i >= 0; i = walk->pending[i].parent)
     if (inner-- <= 0) step[steps++] = i;
   while (steps-- > 0)
-    if (add_step(walk, walk->pending[step[steps]].name, &walk->parent_length) < 0) return -1;
+    if (tree_add_step(walk->at, &walk->parent_length, walk->pending[step[steps]].name) < 0) return -1;
+  walk->above = parent + 1;
   return 0;
 }
 
 /* Writes the path of a pending to `walk->at`. Those of one directory are next to each other. -1 with ENAMETOOLONG: it is the part that fits. */
 static int locate(struct walk *walk, size_t index) {
   int parent = walk->pending[index].parent;
-  if ((index == 0 || parent != walk->pending[index - 1].parent) && locate_parent(walk, parent) < 0) return -1;
+  if (walk->above != parent + 1 && locate_parent(walk, parent) < 0) return -1;
   size_t length = walk->parent_length;
   walk->at[length] = 0;
-  return add_step(walk, walk->pending[index].name, &length);
+  return tree_add_step(walk->at, &length, walk->pending[index].name);
 }
 
 static struct find find_of(enum find_kind kind, const char *path, const struct stat *status) {
@@ -400,10 +391,13 @@ static const struct tree_directory *find_known(const struct walk *walk, const st
   return known && known->context == place->context ? known : NULL;
 }
 
+static int is_same_with_files(const struct walk *walk, const struct tree_directory *known) { return walk->same && walk->same[known - walk->known->directory]; }
+
 /* Entries of a system, files, and what makes a repository, are looked at in the directory itself. */
 static int must_open(const struct walk *walk, const struct tree_directory *known) {
-  return known->systems != 0 || is_repository(known->context, known->parts) || (walk->for_set_id && known->files > 0);
+  return known->systems != 0 || is_repository(known->context, known->parts) || (walk->for_set_id && known->files > 0 && !is_same_with_files(walk, known));
 }
+
 
 static int add_known(struct listing *listing, uint32_t at) {
   const struct tree_index *known = listing->walk->known;
@@ -419,7 +413,7 @@ static int replay_files(struct listing *listing, const struct tree_directory *sa
   for (uint32_t i = same->first_file; i < same->first_file + same->files; i++) {
     const struct tree_file *file = &walk->known->file[i];
     const char *name = walk->known->names + file->name;
-    int is_same = tree_is_same_file(listing->fd, name, file);
+    int is_same = is_same_with_files(walk, same) || tree_is_same_file(listing->fd, name, file);
     if (!is_same && !changed++ && fchdir(listing->fd) < 0) return -1;
     if ((is_same ? add_file(walk, listing->index, name, *file) : on_file(listing, name, 0)) < 0) return -1;
   }
@@ -446,7 +440,10 @@ static int replay(struct listing *listing, const struct tree_directory *same) {
 static int visit(struct walk *walk, size_t index) {
   struct listing listing = {.walk = walk, .place = walk->pending[index], .index = (int)index, .fd = -1, .folds = -1};
   const struct tree_directory *known = find_known(walk, &listing.place);
-  if (known && !must_open(walk, known) && tree_is_same(walk->zone, walk->at[0] ? walk->at : ".", walk->known, &known->state)) return replay(&listing, known);
+  int must = !known || must_open(walk, known);
+  if (!must && is_same_with_files(walk, known)) return replay(&listing, known);
+  if (locate(walk, index) < 0) return on_too_deep(walk);
+  if (!must && !walk->same && tree_is_same(walk->zone, walk->at[0] ? walk->at : ".", walk->known, &known->state)) return replay(&listing, known);
   enum look look = look_into(walk->zone, walk->at, &listing.unlocked, &listing.fd);
   int is_same = look == LOOK_FOUND && known && tree_is_same(listing.fd, "", walk->known, &known->state);
   /* Gone, or exchanged for a link: no directory that was listed. */
@@ -472,7 +469,6 @@ static int visit_git(struct walk *walk, size_t index) {
 
 static int visit_next(struct walk *walk, size_t index) {
   enum context context = walk->pending[index].context;
-  if (locate(walk, index) < 0) return on_too_deep(walk);
   if (checks_files(walk)) return context == NOWHERE ? 0 : visit(walk, index);
   switch (context) {
     case IN_GIT: return visit_git(walk, index);
@@ -496,7 +492,9 @@ static int begin(struct walk *walk) {
   if (walk->pending_count > 0) return 0;
   if (walk->records && !tree_is_trusted(walk->zone, &walk->device, &walk->mount)) walk->mount = 0;
   if (clock_gettime(CLOCK_REALTIME, &walk->begun) < 0) return -1;
-  return add_pending(walk, &(struct pending){.name = walk->start ? walk->start : "", .parent = -1, .context = walk->start ? IN_PLAIN : IN_TREE, .owner = -1, .known = can_be_known(walk) ? 0 : -1});
+  int is_known = can_be_known(walk);
+  if (is_known && !walk->until_ns) walk->same = tree_check(walk->known, walk->zone, walk->for_set_id);
+  return add_pending(walk, &(struct pending){.name = walk->start ? walk->start : "", .parent = -1, .context = walk->start ? IN_PLAIN : IN_TREE, .owner = -1, .known = is_known ? 0 : -1});
 }
 
 int walk_some(struct walk *walk, uint64_t until_ns) {
@@ -544,6 +542,7 @@ void walk_free(struct walk *walk) {
   free(walk->record);
   free(walk->file);
   free(walk->names);
+  free(walk->same);
   arena_free(&walk->arena);
   *walk = (struct walk){.zone = -1};
 }

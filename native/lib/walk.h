@@ -59,13 +59,15 @@ struct walk {
   const struct identity *wanted; /* FIND_TWIN: these files */
   size_t wanted_count;
   const struct tree_index *known; /* of an earlier walk, NULL = none: what has not changed since is not listed again */
+  uint8_t *same;                 /* of each directory in `known`, where they are looked at all together */
   int records;                    /* makes an index for the next walk */
 
   struct find *find;
   size_t count;
   size_t entries;       /* looked at */
   char at[PATH_MAX];    /* the directory that was looked at last: where the walk has given up */
-  size_t parent_length; /* so many bytes of it are the path of the directory above */
+  size_t parent_length; /* so many bytes of it are the path of the directory above, whose index is one less than `above` */
+  int above;
   struct arena arena;   /* of the names, and of the paths of what was found */
   struct pending *pending;
   size_t pending_count, next;

@@ -190,6 +190,21 @@ UNIT("a file that gets other rights than its caller's between two looks is found
   remove_zone();
 }
 
+UNIT("a zone that is large enough for several threads is looked through as by one") {
+  char path[128];
+  make_zone();
+  for (int i = 0; i < 1200; i++) {
+    snprintf(path, sizeof path, "d0/e0/m%d", i);
+    EXPECT(mkdirat(zone, path, 0700) == 0);
+  }
+  settle();
+  index_zone();
+  EXPECT_NUMBER(expect_same(), 0);
+  EXPECT(mkdirat(zone, "d0/e0/m0/.git", 0700) == 0 && mkdirat(zone, "d0/e0/m1199/.git", 0700) == 0 && mkdirat(zone, "d9/e9/.git", 0700) == 0);
+  EXPECT_NUMBER(expect_same(), 3);
+  remove_zone();
+}
+
 UNIT("a file that changed just before it was looked at is looked at again, whatever its times say") {
   make_zone();
   make_files();
