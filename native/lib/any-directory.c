@@ -1,5 +1,6 @@
 #include "lib/any-directory.h"
 
+#include "lib/arena.h"
 #include "lib/launch-cache.h"
 #include "lib/seal.h"
 #include "lib/sha256.h"
@@ -102,49 +103,78 @@ static const char *repository_unfit(const struct place *place, const char *progr
   return strcmp(directory, place->path) != 0 && program && is_git(program) ? because("git needs %s", path) : NULL;
 }
 
-/* Directories that wait for a look, the first one first. */
+/* Directories that wait for a look, the first one first: paths below the place. */
 struct waiting {
+  struct arena arena;
   char **path;
   size_t first, count;
 };
 
 static int wait_for(struct waiting *waiting, const char *directory, const char *name) {
-  char **more = realloc(waiting->path, (waiting->count + 1) * sizeof *more), *path;
+  char **more = grow(waiting->path, waiting->count, sizeof *more);
   if (!more) return -1;
   waiting->path = more;
-  if (asprintf(&path, "%s/%s", directory, name) < 0) return -1;
-  waiting->path[waiting->count++] = path;
-  return 0;
+  waiting->path[waiting->count] = arena_join(&waiting->arena, directory, name);
+  return waiting->path[waiting->count++] ? 0 : -1;
 }
 
 static int compare_paths(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* Adds the number of entries to *seen. A directory that we may not read is skipped: the command cannot read it either. */
-static const char *socket_in(const char *directory, struct waiting *waiting, size_t *seen) {
-  DIR *entries = opendir(directory);
-  const char *found = NULL;
-  size_t before = waiting->count;
-  if (!entries) return errno == EACCES || errno == ENOENT ? NULL : because("%s cannot be read: %s", directory, strerror(errno));
-  for (struct dirent *entry; errno = 0, !found && (entry = readdir(entries));) {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-    (*seen)++;
-    if (entry->d_type == DT_SOCK || entry->d_type == DT_FIFO) found = because("it has the socket or FIFO %s/%s", directory, entry->d_name);
-    else if (entry->d_type == DT_UNKNOWN) found = because("its file system does not tell what %s/%s is", directory, entry->d_name);
-    else if (entry->d_type == DT_DIR && wait_for(waiting, directory, entry->d_name) < 0) found = "too little memory";
+static const char *in_place(const struct place *place, const char *directory) {
+  static char path[2 * PATH_MAX];
+  snprintf(path, sizeof path, "%s%s%s", place->path, directory[0] ? "/" : "", directory);
+  return path;
+}
+
+static const char *entry_is_unfit(const struct place *place, const char *directory, const struct directory_entry *entry, struct waiting *waiting) {
+  switch (entry->type) {
+    case DT_SOCK:
+    case DT_FIFO: return because("it has the socket or FIFO %s/%s", in_place(place, directory), entry->name);
+    case DT_UNKNOWN: return because("its file system does not tell what %s/%s is", in_place(place, directory), entry->name);
+    case DT_DIR: return wait_for(waiting, directory, entry->name) < 0 ? "too little memory" : NULL;
+    default: return NULL;
   }
-  if (!found && errno != 0) found = because("%s cannot be read: %s", directory, strerror(errno));
-  closedir(entries);
+}
+
+static int is_dots(const char *name) { return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0)); }
+
+/* Adds the number of entries to *seen. */
+static const char *socket_among(const struct place *place, const char *directory, int fd, struct waiting *waiting, size_t *seen) {
+  char room[8 << 10] __attribute__((aligned(64)));
+  const char *found = NULL;
+  for (long got; !found && (got = sys_getdents(fd, room, sizeof room)) != 0;) {
+    if (got < 0) return because("%s cannot be read: %s", in_place(place, directory), strerror(errno));
+    for (long at = 0; !found && at < got; at += ((const struct directory_entry *)(room + at))->size) {
+      const struct directory_entry *entry = (const struct directory_entry *)(room + at);
+      if (is_dots(entry->name)) continue;
+      (*seen)++;
+      found = entry_is_unfit(place, directory, entry, waiting);
+    }
+  }
+  return found;
+}
+
+/* A directory that we may not read is skipped: the command cannot read it either. */
+static const char *socket_in(const struct place *place, int root, const char *directory, struct waiting *waiting, size_t *seen) {
+  size_t before = waiting->count;
+  int fd = openat(root, directory[0] ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return errno == EACCES || errno == ENOENT ? NULL : because("%s cannot be read: %s", in_place(place, directory), strerror(errno));
+  const char *found = socket_among(place, directory, fd, waiting, seen);
+  close(fd);
   if (waiting->count > before) qsort(waiting->path + before, waiting->count - before, sizeof *waiting->path, compare_paths);
   return found;
 }
 
 /* The nearest ones first, those of one directory by name, as src/host/find-sockets.ts: so both stop at the same one. */
-static const char *socket_unfit(const char *directory) {
-  struct waiting waiting = {NULL, 0, 0};
+static const char *socket_unfit(const struct place *place) {
+  struct waiting waiting = {.path = NULL};
   size_t seen = 0;
-  const char *found = socket_in(directory, &waiting, &seen);
-  while (!found && waiting.first < waiting.count && seen < PLACE_ENTRIES_MAX) found = socket_in(waiting.path[waiting.first++], &waiting, &seen);
-  while (waiting.count > 0) free(waiting.path[--waiting.count]);
+  int root = open(place->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0) return because("%s cannot be looked at: %s", place->path, strerror(errno));
+  const char *found = socket_in(place, root, "", &waiting, &seen);
+  while (!found && waiting.first < waiting.count && seen < PLACE_ENTRIES_MAX) found = socket_in(place, root, waiting.path[waiting.first++], &waiting, &seen);
+  close(root);
+  arena_free(&waiting.arena);
   free(waiting.path);
   return found;
 }
@@ -187,7 +217,7 @@ static const char *entry_unfit(const struct places *places, const struct place *
     case V_APART: return strcmp(entry->word[0], "within") == 0 ? around_unfit(place->path, entry->word[1]) : NULL;
     case V_STEP: return ends_with_step(place->path, entry->word[0]) ? because("%s begins the name of a protected file", entry->word[0]) : NULL;
     case V_DEVICE: return is_of(places, place, entry->word[0]) ? device_unfit(place, entry->word[1]) : NULL;
-    case V_QUIET: return is_of(places, place, entry->word[0]) ? socket_unfit(place->path) : NULL;
+    case V_QUIET: return is_of(places, place, entry->word[0]) ? socket_unfit(place) : NULL;
     default: return NULL;
   }
 }

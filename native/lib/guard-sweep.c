@@ -105,13 +105,17 @@ static void sweep_find(struct guard *guard, const struct guard_zone *zone, const
   on_attempt(guard, zone, head, run);
 }
 
+/* To list one directory of so many takes less time than to seal and write the index. */
+#define STALE_SHARE 64
+
+/* Root, whose index has the files, keeps that of the beginning. */
 static void keep_index(const struct guard *guard, struct guard_zone *zone, struct walk *walk) {
-  if (!walk->records) return;
-  if (walk->listed > 0) walk_take_index(walk, &zone->tree);
-  if (walk->listed > 0 || zone->is_changed) tree_keep(&zone->tree, zone->fd, guard->runs);
+  if (walk->records) zone->listed += walk->listed;
+  if (walk->records && walk->listed > 0) walk_take_index(walk, &zone->tree);
+  if (guard->runs && zone->listed > zone->tree.directories / STALE_SHARE) tree_keep(&zone->tree, zone->fd, guard->runs);
 }
 
-/* Only directories that have changed since the run began are listed, and the next run lists only those that change later. Root keeps no index. */
+/* Only directories that have changed since the run began are listed, and the next run lists only those that change later. */
 static void sweep_repositories(struct guard *guard, struct guard_zone *zone, const char *run) {
   struct walk walk = {.zone = zone->fd, .for_git = 1, .known = &zone->tree, .records = geteuid() != 0 && guard->runs};
   if (!zone->has_git) return;

@@ -205,11 +205,11 @@ static size_t entries_max(const struct guard *guard) { return guard->for_layers 
 static int look_through(struct guard *guard, struct guard_zone *zone) {
   struct walk walk = {.zone = zone->fd, .for_git = zone->has_git, .for_empty = 1, .for_set_id = geteuid() == 0 && !guard->for_layers, .for_names = guard->for_layers,
                       .entries_max = entries_max(guard), .known = &zone->tree, .records = zone->has_git && !guard->for_layers};
-  if (walk.records && guard->runs && !walk.for_set_id) tree_read(&zone->tree, zone->fd, guard->runs);
+  if (walk.records && guard->runs) tree_read(&zone->tree, zone->fd, guard->runs);
   int done = !walk.for_git && !walk.for_set_id ? 0 : walk_zone(&walk) < 0 ? mark_unwalked(guard, zone, &walk) : close_finds(guard, zone, &walk);
   int error = errno;
-  walk_take_index(&walk, &zone->tree);
-  zone->is_changed = walk.listed > 0;
+  zone->listed = walk.listed;
+  if (walk.listed > 0) walk_take_index(&walk, &zone->tree);
   walk_free(&walk);
   errno = error;
   return done < 0 ? -1 : watch_root(guard, zone);

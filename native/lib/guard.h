@@ -74,7 +74,7 @@ struct guard_zone {
   struct guard_repository *repository;
   size_t repositories;
   struct tree_index tree; /* directories as they were at the last look through the zone */
-  int is_changed;         /* some of them were listed */
+  size_t listed;          /* of them then */
 };
 
 /* Something that was made in spite of its protection. */

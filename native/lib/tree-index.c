@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <time.h>
 #include <unistd.h>
 
 /* XFS_SUPER_MAGIC of the kernel's fs/xfs: linux/magic.h has it only lately. */
@@ -43,15 +42,20 @@ struct status {
 #define STATUS_CHANGED 0x00000080  /* STATX_CTIME */
 #define STATUS_INODE 0x00000100    /* STATX_INO */
 #define STATUS_MOUNT 0x00001000    /* STATX_MNT_ID, Linux 5.8 */
-#define STATUS_WANTED (1 /* STATX_TYPE */ | STATUS_MODIFIED | STATUS_CHANGED | STATUS_INODE | STATUS_MOUNT)
+#define STATUS_TYPE 0x00000001     /* STATX_TYPE */
+#define STATUS_MODE 0x00000002     /* STATX_MODE */
+#define STATUS_OF_FILE (STATUS_TYPE | STATUS_MODE | STATUS_CHANGED)
+#define STATUS_WANTED (STATUS_TYPE | STATUS_MODIFIED | STATUS_CHANGED | STATUS_INODE | STATUS_MOUNT)
 #define STATUS_DONT_SYNC 0x4000    /* AT_STATX_DONT_SYNC: the file systems that are trusted have nothing to ask */
 #define STATUS_NO_AUTOMOUNT 0x800  /* AT_NO_AUTOMOUNT */
 
-static int look_up(int at, const char *path, struct status *status) {
+static int ask(int at, const char *path, unsigned wanted, struct status *status) {
   int flags = AT_SYMLINK_NOFOLLOW | STATUS_NO_AUTOMOUNT | STATUS_DONT_SYNC | (path[0] ? 0 : AT_EMPTY_PATH);
-  if (syscall(SYS_statx, at, path, flags, STATUS_WANTED, status) < 0) return -1;
-  return S_ISDIR(status->mode) && (status->mask & STATUS_WANTED) == STATUS_WANTED ? 0 : -1;
+  if (syscall(SYS_statx, at, path, flags, wanted, status) < 0) return -1;
+  return (status->mask & wanted) == wanted ? 0 : -1;
 }
+
+static int look_up(int at, const char *path, struct status *status) { return ask(at, path, STATUS_WANTED, status) == 0 && S_ISDIR(status->mode) ? 0 : -1; }
 
 static uint64_t device_of(const struct status *status) { return (uint64_t)status->device[0] << 32 | status->device[1]; }
 
@@ -79,19 +83,29 @@ int tree_is_trusted(int zone, uint64_t *device, uint64_t *mount) {
 #define YOUNG_NS 40000000ll
 
 /* A file system with small inodes keeps whole seconds. A time to come is that of a clock that was set back. */
-static int is_young(const struct tree_time *time) {
-  struct timespec now;
-  if (clock_gettime(CLOCK_REALTIME, &now) < 0) return 1;
-  if (now.tv_sec - time->seconds > 3) return 0;
-  long long age = (now.tv_sec - time->seconds) * SECOND_NS + now.tv_nsec - time->nanoseconds;
+static int is_young(const struct tree_time *time, const struct timespec *begun) {
+  if (begun->tv_sec - time->seconds > 3) return 0;
+  long long age = (begun->tv_sec - time->seconds) * SECOND_NS + begun->tv_nsec - time->nanoseconds;
   return age < (time->nanoseconds == 0 ? 2 * SECOND_NS : YOUNG_NS);
 }
 
-struct tree_state tree_state_of(int directory, uint64_t device, uint64_t mount) {
+struct tree_state tree_state_of(int directory, uint64_t device, uint64_t mount, const struct timespec *begun) {
   struct status status;
   if (look_up(directory, "", &status) < 0 || device_of(&status) != device || status.mount != mount) return (struct tree_state){0};
   struct tree_state state = state_of(&status);
-  return is_young(&state.changed) || is_young(&state.modified) ? (struct tree_state){0} : state;
+  return is_young(&state.changed, begun) || is_young(&state.modified, begun) ? (struct tree_state){0} : state;
+}
+
+struct tree_file tree_file_of(const struct timespec *changed, const struct timespec *begun) {
+  struct tree_time time = {changed->tv_sec, (uint32_t)changed->tv_nsec};
+  if (is_young(&time, begun) || time.seconds <= 0 || time.seconds > UINT32_MAX) return (struct tree_file){0};
+  return (struct tree_file){.seconds = (uint32_t)time.seconds, .nanoseconds = time.nanoseconds};
+}
+
+int tree_is_same_file(int directory, const char *name, const struct tree_file *file) {
+  struct status status;
+  if (file->seconds == 0 || ask(directory, name, STATUS_OF_FILE, &status) < 0 || !S_ISREG(status.mode) || (status.mode & (S_ISUID | S_ISGID))) return 0;
+  return status.changed.seconds == file->seconds && status.changed.nanoseconds == file->nanoseconds;
 }
 
 static int same_time(const struct tree_time *a, const struct tree_time *b) { return a->seconds == b->seconds && a->nanoseconds == b->nanoseconds; }
@@ -109,35 +123,38 @@ struct head {
   char seal[MAC_TEXT]; /* of all bytes after it */
   char format[32];
   uint64_t device, inode;
-  uint32_t directories, names_size;
+  uint32_t directories, files, names_size, has_files;
 };
 
 /* Change its number together with the layout, or with the contexts of the walk (lib/walk.c). */
-#define FORMAT "tree index 1"
+#define FORMAT "tree index 2"
 
 void tree_free(struct tree_index *index) {
   free(index->bytes);
   *index = (struct tree_index){0};
 }
 
-static void find_parts(struct tree_index *index, uint32_t directories, uint32_t names_size) {
-  index->directory = (const struct tree_directory *)(index->bytes + sizeof(struct head));
-  index->names = (const char *)(index->directory + directories);
-  index->directories = directories;
-  index->names_size = names_size;
+/* Behind the head: directories, files, names. */
+static void find_parts(struct tree_index *index) {
+  const struct head *head = (const struct head *)index->bytes;
+  index->directory = (const struct tree_directory *)(index->bytes + sizeof *head);
+  index->file = (const struct tree_file *)(index->directory + head->directories);
+  index->names = (const char *)(index->file + head->files);
+  index->directories = head->directories, index->files = head->files, index->names_size = head->names_size;
+  index->has_files = head->has_files;
 }
 
-int tree_make(struct tree_index *index, const struct tree_directory *directory, size_t directories, const char *names, size_t names_size) {
-  tree_free(index);
-  if (directories > UINT32_MAX / 2 || names_size > UINT32_MAX) return errno = E2BIG, -1;
-  size_t list = directories * sizeof *directory;
-  index->size = sizeof(struct head) + list + names_size;
+int tree_make(struct tree_index *index, const struct tree_index *parts) {
+  size_t directories = parts->directories * sizeof *parts->directory, files = parts->files * sizeof *parts->file;
+  *index = (struct tree_index){.size = sizeof(struct head) + directories + files + parts->names_size, .device = parts->device, .mount = parts->mount};
   index->bytes = malloc(index->size);
   if (!index->bytes) return -1;
-  memset(index->bytes, 0, sizeof(struct head));
-  memcpy(index->bytes + sizeof(struct head), directory, list);
-  memcpy(index->bytes + sizeof(struct head) + list, names, names_size);
-  find_parts(index, (uint32_t)directories, (uint32_t)names_size);
+  struct head *head = (struct head *)index->bytes;
+  *head = (struct head){.directories = parts->directories, .files = parts->files, .names_size = parts->names_size, .has_files = parts->has_files};
+  find_parts(index);
+  memcpy(head + 1, parts->directory, directories);
+  if (files > 0) memcpy((char *)(head + 1) + directories, parts->file, files);
+  memcpy((char *)(head + 1) + directories + files, parts->names, parts->names_size);
   return 0;
 }
 
@@ -160,7 +177,7 @@ int tree_find_named(const struct tree_index *index, uint32_t above, const char *
 
 /* ---- on disk ---- */
 
-/* One for each large zone; the oldest goes. They lie in memory, as a rule: 8 MiB hold some 100,000 directories. */
+/* One for each large zone; the oldest goes. They lie in memory, as a rule: 8 MiB hold some 100,000 directories, or 200,000 files of root's. */
 #define KEPT_MAX 16
 #define KEPT_BYTES_MAX (8u << 20)
 #define FILE_NAME "%llx-%llx"
@@ -205,7 +222,7 @@ static int accept(struct tree_index *index, const struct status *root, const uns
   char seal[MAC_TEXT];
   seal_of(index, secret, seal);
   if (memcmp(seal, head->seal, sizeof seal) != 0 || head->device != device_of(root) || head->inode != root->inode) return 0;
-  find_parts(index, head->directories, head->names_size);
+  find_parts(index);
   index->device = device_of(root);
   index->mount = root->mount;
   return 1;
@@ -276,7 +293,6 @@ void tree_keep(const struct tree_index *index, int zone, const char *runs) {
     struct head *head = (struct head *)index->bytes;
     snprintf(head->format, sizeof head->format, "%s", FORMAT);
     head->device = device_of(&root), head->inode = root.inode;
-    head->directories = index->directories, head->names_size = index->names_size;
     seal_of(index, secret, head->seal);
     replace(place, name, index);
     drop_oldest(place);

@@ -5,6 +5,9 @@
  * directory with the inode and the times of its last listing has the same entries. To ask for the times takes a sixth of listing it. The index
  * holds no answers, only names: the walk still decides about each directory where it is now, and looks at each entry `.git`, `.hg` and `.jj`.
  *
+ * For root it holds the files, too. A file gets a set-id bit or capabilities without a change of its directory, so the mode of each file is looked
+ * at every time. To set capabilities sets the change time of the file: one with the time of the last look has as many as then, which was none.
+ *
  * An entry is never trusted
  * - if its directory is on another mount or device than the zone's root, which must be ext4, xfs, btrfs or tmpfs: these set a change time with
  *   each change, by this kernel's own clock;
@@ -15,8 +18,10 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 struct tree_time {
   int64_t seconds;
@@ -29,10 +34,16 @@ struct tree_state {
   struct tree_time changed, modified;
 };
 
+/* A regular file that had neither a set-id bit nor capabilities. */
+struct tree_file {
+  uint32_t name, seconds, nanoseconds; /* of its last change; 0 = look at it again */
+};
+
 struct tree_directory {
   struct tree_state state;
   uint32_t name;         /* offset of its name in the directory above */
   uint32_t first, count; /* its directories, next to each other */
+  uint32_t first_file, files;
   uint32_t entries;      /* of all kinds */
   uint8_t context;       /* of the walk (lib/walk.c) */
   uint8_t parts;         /* of a repository that it holds (lib/repository.h) */
@@ -44,21 +55,33 @@ struct tree_index {
   char *bytes; /* NULL = there is none */
   size_t size;
   const struct tree_directory *directory;
+  const struct tree_file *file;
   const char *names;
-  uint32_t directories, names_size;
+  uint32_t directories, files, names_size;
+  uint32_t has_files; /* of each directory */
   uint64_t device, mount; /* of the zone's root */
 };
 
 /* Is the file system of this directory one whose times can be trusted? Gets its device and mount. */
 int tree_is_trusted(int zone, uint64_t *device, uint64_t *mount);
 
-/* The state of an open directory, for a listing that begins now; inode 0 where its entries must be listed each time. */
-struct tree_state tree_state_of(int directory, uint64_t device, uint64_t mount);
+/* The state of an open directory, for a listing that begins now; inode 0 where its entries must be listed each time. `begun` is when the walk
+ * began (CLOCK_REALTIME). */
+struct tree_state tree_state_of(int directory, uint64_t device, uint64_t mount, const struct timespec *begun);
+/* The same of a file. */
+struct tree_file tree_file_of(const struct timespec *changed, const struct timespec *begun);
 /* Is the directory `path` still in that state? */
 int tree_is_same(int at, const char *path, const struct tree_index *index, const struct tree_state *state);
+/* Is the entry `name` a file without a set-id bit, and not changed since? */
+int tree_is_same_file(int directory, const char *name, const struct tree_file *file);
 
-/* Takes the directories, whose names are offsets into `names`. Returns 0, or -1 with errno. */
-int tree_make(struct tree_index *index, const struct tree_directory *directory, size_t directories, const char *names, size_t names_size);
+/* Which directories are as they were, with all their files where these are asked for: a byte each, to be freed. NULL = too little memory. */
+uint8_t *tree_check(const struct tree_index *index, int zone, int with_files);
+/* Adds a name to a path of `*length` bytes. -1 = ENAMETOOLONG. */
+int tree_add_step(char path[PATH_MAX], size_t *length, const char *name);
+
+/* Copies what `parts` points to; a name is an offset into its names. Returns 0, or -1 with errno. */
+int tree_make(struct tree_index *index, const struct tree_index *parts);
 /* Where a directory with that name is among those below `above`, near `from`; -1 = it is not. */
 int tree_find(const struct tree_index *index, uint32_t above, uint32_t from, const char *name);
 /* The same of an entry of a system, wherever it is among them. */

@@ -56,28 +56,60 @@ static int add_pending(struct walk *walk, const struct pending *pending) {
   return 0;
 }
 
-/* Writes the path of a pending to `walk->at`, from its end. -1 with ENAMETOOLONG: then it is the part of the path that fits. */
-static int locate(struct walk *walk, size_t index) {
+/* The path of a directory that has been visited, from its end. -1: it is the part of the path that fits. */
+static int locate_parent(struct walk *walk, int parent) {
   enum { STEPS_MAX = PATH_MAX / 2 }; /* more have no room in a path */
   int step[STEPS_MAX], steps = 0, inner = -STEPS_MAX;
-  size_t length = 0;
-  for (int i = (int)index; i >= 0; i = walk->pending[i].parent) inner++;
-  for (int i = (int)index; i >= 0; i = walk->pending[i].parent)
-    if (inner-- <= 0) step[steps++] = i;
+  walk->parent_length = 0, walk->above = 0;
   walk->at[0] = 0;
-  while (steps-- > 0) {
-    const char *name = walk->pending[step[steps]].name;
-    size_t size = strlen(name), slash = length > 0 && size > 0;
-    if (length + slash + size >= sizeof walk->at) return errno = ENAMETOOLONG, -1;
-    if (slash) walk->at[length++] = '/';
-    memcpy(walk->at + length, name, size + 1);
-    length += size;
-  }
+  for (int i = parent; i >= 0; i = walk->pending[i].parent) inner++;
+  for (int i = parent; i >= 0; i = walk->pending[i].parent)
+    if (inner-- <= 0) step[steps++] = i;
+  while (steps-- > 0)
+    if (tree_add_step(walk->at, &walk->parent_length, walk->pending[step[steps]].name) < 0) return -1;
+  walk->above = parent + 1;
   return 0;
+}
+
+/* Writes the path of a pending to `walk->at`. Those of one directory are next to each other. -1 with ENAMETOOLONG: it is the part that fits. */
+static int locate(struct walk *walk, size_t index) {
+  int parent = walk->pending[index].parent;
+  if (walk->above != parent + 1 && locate_parent(walk, parent) < 0) return -1;
+  size_t length = walk->parent_length;
+  walk->at[length] = 0;
+  return tree_add_step(walk->at, &length, walk->pending[index].name);
 }
 
 static struct find find_of(enum find_kind kind, const char *path, const struct stat *status) {
   return (struct find){kind, status->st_mode & S_IFMT, {status->st_dev, status->st_ino}, path, -1};
+}
+
+/* ---- for the index ---- */
+
+static int add_name(struct walk *walk, const char *name, uint32_t *at) {
+  size_t size = strlen(name) + 1;
+  if (walk->names_size + size > walk->names_room) {
+    size_t room = 2 * walk->names_room + size + 4096;
+    char *more = room > UINT32_MAX ? (errno = E2BIG, NULL) : realloc(walk->names, room);
+    if (!more) return -1;
+    walk->names = more, walk->names_room = room;
+  }
+  *at = (uint32_t)walk->names_size;
+  memcpy(walk->names + walk->names_size, name, size);
+  walk->names_size += size;
+  return 0;
+}
+
+/* Of the pending at `index`, whose files are added one after the other. */
+static int add_file(struct walk *walk, int index, const char *name, struct tree_file file) {
+  if (!walk->records || !walk->for_set_id) return 0;
+  struct tree_file *more = grow(walk->file, walk->files, sizeof *more);
+  if (!more) return -1;
+  walk->file = more;
+  if (add_name(walk, name, &file.name) < 0) return -1;
+  walk->file[walk->files++] = file;
+  walk->record[index].files++;
+  return 0;
 }
 
 static int checks_files(const struct walk *walk) { return walk->for_set_id || walk->for_linked || walk->for_links || walk->wanted_count > 0; }
@@ -126,6 +158,7 @@ static int on_file(struct listing *listing, const char *name, ino_t ino) {
   if (found <= 0 || !S_ISREG(status.st_mode)) return found < 0 ? -1 : 0;
   int is_twin = (wanted && wanted->dev == status.st_dev) || (walk->for_linked && status.st_nlink > 1);
   int is_set_id = walk->for_set_id && ((status.st_mode & (S_ISUID | S_ISGID)) || has_capabilities(name));
+  if (add_file(walk, listing->index, name, is_set_id ? (struct tree_file){0} : tree_file_of(&status.st_ctim, &walk->begun)) < 0) return -1;
   if (!is_twin && !is_set_id) return 0;
   struct find find = find_of(is_twin ? FIND_TWIN : FIND_SET_ID, arena_join(&walk->arena, walk->at, name), &status);
   return find.path ? add_find(walk, &find) : -1;
@@ -166,13 +199,13 @@ static int on_link(struct listing *listing, const char *name) {
   return find.path ? add_find(walk, &find) : -1;
 }
 
-/* ---- a directory ---- */
-
 /* Whose place the directory `name` of a git directory is. */
 static enum context context_in_git(const struct walk *walk, const char *name) {
   if (strcmp(name, "modules") == 0 || strcmp(name, "worktrees") == 0) return IN_KEPT;
   return checks_files(walk) ? IN_PLAIN : NOWHERE;
 }
+
+/* ---- a directory ---- */
 
 /* A directory of the known listing; names come in the same order again, but for those that are new or gone. */
 static int known_below(struct listing *listing, const char *name) {
@@ -328,10 +361,15 @@ static int end_place(struct listing *listing, size_t first, const struct tree_st
   return walk->for_git && is_repository(listing->place.context, listing->parts) ? on_repository(listing, first) : 0;
 }
 
+static void begin_place(const struct listing *listing) {
+  if (listing->walk->records) listing->walk->record[listing->index].first_file = (uint32_t)listing->walk->files;
+}
+
 static int read_place(struct listing *listing) {
   struct walk *walk = listing->walk;
   size_t first = walk->pending_count;
-  struct tree_state state = walk->mount ? tree_state_of(listing->fd, walk->device, walk->mount) : (struct tree_state){0}; /* before its entries */
+  struct tree_state state = walk->mount ? tree_state_of(listing->fd, walk->device, walk->mount, &walk->begun) : (struct tree_state){0}; /* before its entries */
+  begin_place(listing);
   walk->listed++;
   if (walk->for_set_id && fchdir(listing->fd) < 0) return -1;
   if (read_entries(listing) < 0) return -1;
@@ -342,39 +380,74 @@ static int read_place(struct listing *listing) {
 
 /* ---- a directory that has not changed ---- */
 
-static const struct tree_directory *find_unchanged(const struct walk *walk, const struct pending *place) {
-  const struct tree_directory *same = place->known < 0 ? NULL : &walk->known->directory[place->known];
-  if (!same || checks_files(walk) || same->context != place->context) return NULL;
-  return tree_is_same(walk->zone, walk->at[0] ? walk->at : ".", walk->known, &same->state) ? same : NULL;
+/* An index that can say what this walk looks for. */
+static int can_be_known(const struct walk *walk) {
+  if (!walk->known || !walk->known->bytes || walk->start || walk->for_linked || walk->for_links || walk->wanted_count > 0) return 0;
+  return !walk->for_set_id || walk->known->has_files;
 }
 
-/* Entries of a system, and what makes a repository, are looked at in the directory itself. */
-static int must_open(const struct tree_directory *same) { return same->systems != 0 || is_repository(same->context, same->parts); }
+static const struct tree_directory *find_known(const struct walk *walk, const struct pending *place) {
+  const struct tree_directory *known = place->known < 0 ? NULL : &walk->known->directory[place->known];
+  return known && known->context == place->context ? known : NULL;
+}
+
+static int is_same_with_files(const struct walk *walk, const struct tree_directory *known) { return walk->same && walk->same[known - walk->known->directory]; }
+
+/* Entries of a system, files, and what makes a repository, are looked at in the directory itself. */
+static int must_open(const struct walk *walk, const struct tree_directory *known) {
+  return known->systems != 0 || is_repository(known->context, known->parts) || (walk->for_set_id && known->files > 0 && !is_same_with_files(walk, known));
+}
+
+
+static int add_known(struct listing *listing, uint32_t at) {
+  const struct tree_index *known = listing->walk->known;
+  const char *name = known->names + known->directory[at].name;
+  enum context context = known->directory[at].is_named ? NOWHERE : context_of(listing, name);
+  if (context == NOWHERE) return 0; /* an entry of a system has been looked at */
+  return add_pending(listing->walk, &(struct pending){.name = name, .parent = listing->index, .context = context, .owner = listing->place.owner, .known = (int)at});
+}
+
+static int replay_files(struct listing *listing, const struct tree_directory *same) {
+  struct walk *walk = listing->walk;
+  int changed = 0;
+  for (uint32_t i = same->first_file; i < same->first_file + same->files; i++) {
+    const struct tree_file *file = &walk->known->file[i];
+    const char *name = walk->known->names + file->name;
+    int is_same = is_same_with_files(walk, same) || tree_is_same_file(listing->fd, name, file);
+    if (!is_same && !changed++ && fchdir(listing->fd) < 0) return -1;
+    if ((is_same ? add_file(walk, listing->index, name, *file) : on_file(listing, name, 0)) < 0) return -1;
+  }
+  walk->listed += changed > 0;
+  return 0;
+}
 
 /* As read_place, by the names of its last listing. */
 static int replay(struct listing *listing, const struct tree_directory *same) {
   struct walk *walk = listing->walk;
   size_t first = walk->pending_count;
+  begin_place(listing);
   listing->parts = same->parts, listing->systems = same->systems, listing->entries = same->entries;
   walk->entries += same->entries;
   if (walk->entries_max && walk->entries > walk->entries_max) return errno = E2BIG, -1;
   for (int i = 0; i < REPOSITORY_SYSTEMS; i++)
     if ((same->systems >> i & 1) && on_named(listing, &REPOSITORY_SYSTEM[i]) < 0) return -1;
-  listing->known_at = 0;
-  for (uint32_t i = 0; i < same->count; i++) {
-    const struct tree_directory *below = &walk->known->directory[same->first + i];
-    if (!below->is_named && on_directory(listing, walk->known->names + below->name) < 0) return -1;
-  }
+  if (walk->for_set_id && replay_files(listing, same) < 0) return -1;
+  for (uint32_t i = same->first; i < same->first + same->count; i++)
+    if (add_known(listing, i) < 0) return -1;
   return end_place(listing, first, &same->state);
 }
 
 static int visit(struct walk *walk, size_t index) {
   struct listing listing = {.walk = walk, .place = walk->pending[index], .index = (int)index, .fd = -1, .folds = -1};
-  const struct tree_directory *same = find_unchanged(walk, &listing.place);
-  if (same && !must_open(same)) return replay(&listing, same);
+  const struct tree_directory *known = find_known(walk, &listing.place);
+  int must = !known || must_open(walk, known);
+  if (!must && is_same_with_files(walk, known)) return replay(&listing, known);
+  if (locate(walk, index) < 0) return on_too_deep(walk);
+  if (!must && !walk->same && tree_is_same(walk->zone, walk->at[0] ? walk->at : ".", walk->known, &known->state)) return replay(&listing, known);
   enum look look = look_into(walk->zone, walk->at, &listing.unlocked, &listing.fd);
+  int is_same = look == LOOK_FOUND && known && tree_is_same(listing.fd, "", walk->known, &known->state);
   /* Gone, or exchanged for a link: no directory that was listed. */
-  int done = look == LOOK_FOUND ? (same ? replay(&listing, same) : read_place(&listing)) : look != LOOK_FAILED ? 0 : errno == ENAMETOOLONG ? on_too_deep(walk) : -1;
+  int done = look == LOOK_FOUND ? (is_same ? replay(&listing, known) : read_place(&listing)) : look != LOOK_FAILED ? 0 : errno == ENAMETOOLONG ? on_too_deep(walk) : -1;
   int error = errno;
   if (listing.fd >= 0) close(listing.fd);
   unlock_end(&listing.unlocked);
@@ -396,7 +469,6 @@ static int visit_git(struct walk *walk, size_t index) {
 
 static int visit_next(struct walk *walk, size_t index) {
   enum context context = walk->pending[index].context;
-  if (locate(walk, index) < 0) return on_too_deep(walk);
   if (checks_files(walk)) return context == NOWHERE ? 0 : visit(walk, index);
   switch (context) {
     case IN_GIT: return visit_git(walk, index);
@@ -419,8 +491,10 @@ static int walk_pending(struct walk *walk) {
 static int begin(struct walk *walk) {
   if (walk->pending_count > 0) return 0;
   if (walk->records && !tree_is_trusted(walk->zone, &walk->device, &walk->mount)) walk->mount = 0;
-  int known = walk->known && walk->known->bytes && !walk->start ? 0 : -1;
-  return add_pending(walk, &(struct pending){.name = walk->start ? walk->start : "", .parent = -1, .context = walk->start ? IN_PLAIN : IN_TREE, .owner = -1, .known = known});
+  if (clock_gettime(CLOCK_REALTIME, &walk->begun) < 0) return -1;
+  int is_known = can_be_known(walk);
+  if (is_known && !walk->until_ns) walk->same = tree_check(walk->known, walk->zone, walk->for_set_id);
+  return add_pending(walk, &(struct pending){.name = walk->start ? walk->start : "", .parent = -1, .context = walk->start ? IN_PLAIN : IN_TREE, .owner = -1, .known = is_known ? 0 : -1});
 }
 
 int walk_some(struct walk *walk, uint64_t until_ns) {
@@ -442,32 +516,33 @@ int walk_zone(struct walk *walk) { return walk_some(walk, 0); }
 /* Less is listed in the time that an index takes. */
 #define INDEXED_MIN 64
 
-/* The names one after the other; each record gets the place of its own. */
-static char *join_names(struct walk *walk, size_t *size) {
-  char *names;
-  *size = 0;
-  for (size_t i = 0; i < walk->pending_count; i++) {
-    walk->record[i].name = (uint32_t)*size;
-    *size += strlen(walk->pending[i].name) + 1;
-  }
-  if (*size > UINT32_MAX || !(names = malloc(*size))) return NULL;
-  for (size_t i = 0; i < walk->pending_count; i++) memcpy(names + walk->record[i].name, walk->pending[i].name, strlen(walk->pending[i].name) + 1);
-  return names;
+static int name_records(struct walk *walk) {
+  for (size_t i = 0; i < walk->pending_count; i++)
+    if (add_name(walk, walk->pending[i].name, &walk->record[i].name) < 0) return -1;
+  return 0;
+}
+
+static int make_index(struct walk *walk, struct tree_index *index) {
+  if (!walk->records || !walk->mount || walk->pending_count < INDEXED_MIN || name_records(walk) < 0) return -1;
+  return tree_make(index, &(struct tree_index){.directory = walk->record, .file = walk->file, .names = walk->names, .directories = (uint32_t)walk->pending_count,
+                                               .files = (uint32_t)walk->files, .names_size = (uint32_t)walk->names_size, .has_files = (uint32_t)walk->for_set_id,
+                                               .device = walk->device, .mount = walk->mount});
 }
 
 void walk_take_index(struct walk *walk, struct tree_index *index) {
-  size_t size;
-  tree_free(index);
-  if (!walk->records || !walk->mount || walk->pending_count < INDEXED_MIN) return;
-  char *names = join_names(walk, &size);
-  if (names && tree_make(index, walk->record, walk->pending_count, names, size) == 0) index->device = walk->device, index->mount = walk->mount;
-  free(names);
+  struct tree_index made;
+  if (make_index(walk, &made) < 0) made = (struct tree_index){0};
+  tree_free(index); /* the names of what was known are in it */
+  *index = made;
 }
 
 void walk_free(struct walk *walk) {
   free(walk->find);
   free(walk->pending);
   free(walk->record);
+  free(walk->file);
+  free(walk->names);
+  free(walk->same);
   arena_free(&walk->arena);
   *walk = (struct walk){.zone = -1};
 }

@@ -58,19 +58,26 @@ struct walk {
   int for_names;                 /* a caller that compares names itself: a directory that folds case ends the walk with EOPNOTSUPP */
   const struct identity *wanted; /* FIND_TWIN: these files */
   size_t wanted_count;
-  const struct tree_index *known; /* of an earlier walk, NULL = none: what has not changed since is not listed again; not where files are looked at */
+  const struct tree_index *known; /* of an earlier walk, NULL = none: what has not changed since is not listed again */
+  uint8_t *same;                 /* of each directory in `known`, where they are looked at all together */
   int records;                    /* makes an index for the next walk */
 
   struct find *find;
   size_t count;
   size_t entries;       /* looked at */
   char at[PATH_MAX];    /* the directory that was looked at last: where the walk has given up */
+  size_t parent_length; /* so many bytes of it are the path of the directory above, whose index is one less than `above` */
+  int above;
   struct arena arena;   /* of the names, and of the paths of what was found */
   struct pending *pending;
   size_t pending_count, next;
   struct tree_directory *record; /* of each pending */
+  struct tree_file *file;        /* of the records, where files are looked at */
+  char *names;                   /* of these files */
+  size_t files, names_size, names_room;
   uint64_t device, mount;        /* of the zone's root, where they are recorded */
-  size_t listed;                 /* directories that were read */
+  struct timespec begun;         /* CLOCK_REALTIME */
+  size_t listed;                 /* directories that were read, or have files that were looked at anew */
   uint64_t until_ns; /* of walk_some, CLOCK_MONOTONIC; 0 = no end */
 };
 
@@ -79,7 +86,7 @@ int walk_zone(struct walk *walk);
 /* The same in pieces, for a caller with other things to do: goes on until that time. 1 = there is more. A directory so large that
  * it takes too long by itself is not read to its end. */
 int walk_some(struct walk *walk, uint64_t until_ns);
-/* Hands over the index of a walk that `records` and is over; empty where the zone is small, or its file system is not trusted. */
+/* Hands over the index, which may be `known`, of a walk that `records` and is over; empty where the zone is small, or its file system is not trusted. */
 void walk_take_index(struct walk *walk, struct tree_index *index);
 void walk_free(struct walk *walk);
 

@@ -2,7 +2,16 @@
  * A zone that is large enough for an index (native/lib/tree-index.h): what is made in it between two runs is covered, and what a run makes is
  * set aside, although no other directory is listed.
  */
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
@@ -29,6 +38,8 @@ describeWith('userns', 'a large writable zone', () => {
     const { path: zone, remove } = await newDirectory()
     for (const path of paths) mkdirSync(join(zone, path), { recursive: true })
     makeRepository(join(zone, 'a3/b3/c/old/.git'))
+    const program = join(zone, 'a2/b2/c/program')
+    writeFileSync(program, '')
     const run = async (script: string): Promise<Result> => {
       const words = ['--json', '--rw', '.', '--', 'sh', '-c', script]
       return JSON.parse((await runCli(words, { cwd: zone })).stdout.toString()) as Result
@@ -40,7 +51,7 @@ describeWith('userns', 'a large writable zone', () => {
     await settled('true')
     expect((await settled('true')).reason).toBe('exit')
     const kept = join(ownDirectory(process.env, uid), 'trees')
-    if (uid !== 0) expect(readdirSync(kept)).not.toEqual([])
+    expect(readdirSync(kept)).not.toEqual([])
 
     // Between two runs, with the times of the directory set back.
     const there = join(zone, 'a5/b5/c')
@@ -50,6 +61,17 @@ describeWith('userns', 'a large writable zone', () => {
     const refused = await settled(`for one in ${hooks.join(' ')}; do echo evil >>$one; done; true`)
     expect(refused.stderr.match(/Read-only file system/g)).toHaveLength(2)
     for (const hook of hooks) expect(readFileSync(join(zone, hook), 'utf8')).not.toContain('evil')
+
+    // The same of a file that root's run must not write. The control: without its set-id bit it is written.
+    const write = 'echo evil >>a2/b2/c/program; true'
+    if (uid === 0) {
+      chmodSync(program, 0o4755)
+      expect((await settled(write)).stderr).toMatch(/Read-only file system/)
+      expect(readFileSync(program, 'utf8')).toBe('')
+      chmodSync(program, 0o755)
+    }
+    expect((await settled(write)).stderr).toBe('')
+    expect(readFileSync(program, 'utf8')).toBe('evil\n')
 
     // By a run: a repository deep in the tree, and one without a name; the directory gets its old times.
     for (const made of ['.git', 'objects refs; echo ref: refs/heads/main >HEAD']) {

@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <time.h>
 
 #ifndef RENAME_EXCHANGE
@@ -38,8 +39,10 @@ static void remove_zone(void) {
   unit_remove(base);
 }
 
+static int for_files; /* as root looks */
+
 static void walk_with(const struct tree_index *known, struct walk *walk) {
-  *walk = (struct walk){.zone = zone, .for_git = 1, .for_empty = 1, .known = known, .records = 1};
+  *walk = (struct walk){.zone = zone, .for_git = 1, .for_empty = 1, .for_set_id = for_files, .known = known, .records = 1};
   EXPECT_NUMBER(walk_zone(walk), 0);
 }
 
@@ -147,6 +150,72 @@ UNIT("a directory that changed just before it was listed is listed again, whatev
   times[0] = before.st_atim, times[1] = before.st_mtim;
   EXPECT(mkdirat(zone, "d8/e8/.git", 0700) == 0 && utimensat(zone, "d8/e8", times, 0) == 0);
   EXPECT(expect_same() >= 1);
+  remove_zone();
+}
+
+/* CAP_NET_RAW, as setcap(8) writes it. Only root can. */
+static void give_capability(const char *path) {
+  static const uint32_t capability[5] = {0x02000001, 1 << 13};
+  char whole[192];
+  snprintf(whole, sizeof whole, "%s/%s", base, path);
+  EXPECT(setxattr(whole, "security.capability", capability, sizeof capability, 0) == 0 || geteuid() != 0);
+}
+
+static void make_files(void) {
+  char path[128];
+  for (int i = 0; i < 30; i++) {
+    snprintf(path, sizeof path, "d%d/e%d/file%d", i % 10, i % 10, i);
+    close(openat(zone, path, O_CREAT | O_WRONLY, 0600));
+  }
+  EXPECT(mkdirat(zone, "d3/.git/objects", 0700) == 0 && mkdirat(zone, "d3/.git/objects/00", 0700) == 0);
+  close(openat(zone, "d3/.git/objects/00/object", O_CREAT | O_WRONLY, 0600));
+  settle();
+}
+
+UNIT("a file that gets other rights than its caller's between two looks is found, in what was not listed and in a repository") {
+  make_zone();
+  make_files();
+  index_zone(); /* without the files: of no use for them */
+  EXPECT(fchmodat(zone, "d1/e1/file1", 04755, 0) == 0);
+  for_files = 1;
+  EXPECT(expect_same() > 100);
+  settle();
+  index_zone();
+  EXPECT_NUMBER(expect_same(), 1); /* d1/e1, whose file has the bit */
+  EXPECT(fchmodat(zone, "d1/e1/file1", 0755, 0) == 0 && fchmodat(zone, "d3/.git/objects/00/object", 02755, 0) == 0);
+  give_capability("d2/e2/file22");
+  EXPECT_NUMBER(expect_same(), geteuid() == 0 ? 3 : 2);
+  for_files = 0;
+  EXPECT_NUMBER(expect_same(), 0); /* its directories serve a look without files, as the one at the end of a run */
+  remove_zone();
+}
+
+UNIT("a zone that is large enough for several threads is looked through as by one") {
+  char path[128];
+  make_zone();
+  for (int i = 0; i < 1200; i++) {
+    snprintf(path, sizeof path, "d0/e0/m%d", i);
+    EXPECT(mkdirat(zone, path, 0700) == 0);
+  }
+  settle();
+  index_zone();
+  EXPECT_NUMBER(expect_same(), 0);
+  EXPECT(mkdirat(zone, "d0/e0/m0/.git", 0700) == 0 && mkdirat(zone, "d0/e0/m1199/.git", 0700) == 0 && mkdirat(zone, "d9/e9/.git", 0700) == 0);
+  EXPECT_NUMBER(expect_same(), 3);
+  remove_zone();
+}
+
+UNIT("a file that changed just before it was looked at is looked at again, whatever its times say") {
+  make_zone();
+  make_files();
+  for_files = 1;
+  EXPECT(fchmodat(zone, "d4/e4/file4", 0640, 0) == 0);
+  index_zone();
+  EXPECT_NUMBER(expect_same(), 1);
+  settle();
+  index_zone();
+  EXPECT_NUMBER(expect_same(), 0);
+  for_files = 0;
   remove_zone();
 }
 
