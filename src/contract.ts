@@ -46,6 +46,10 @@ export const FRAME_DATA_MAX = 65536
 export const FRAME_RUN_MAX = 16777216
 /** where the stager mounts the tree, in a mount namespace of its own: every Linux system has it, everybody may enter it, and nothing in the chain needs it */
 export const STAGING_DIRECTORY = '/sys'
+/** what is mounted over a hidden file */
+export const EMPTY_FILE = '/.hidden/file'
+/** likewise over a directory */
+export const EMPTY_DIRECTORY = '/.hidden/directory'
 /** init in the root of the tree */
 export const INIT_NAME = '.init'
 /** of a restricted sandbox: source of its connections, its name server, and where diverted connections arrive */
@@ -151,6 +155,8 @@ export const VERBS = {
   git: 3,
   /** DIRECTORY NAMES; read by launch, layers; the caller's home; links at these names in it, which are separated by blanks, lead to what is protected */
   home: 2,
+  /** SOURCE TARGET PATTERN; read by launch, stager; what the command finds empty in a zone of any mode (lib/hide.h) */
+  hide: 3,
   /** DEV INO; read by launch; a file whose other names count */
   linked: 2,
   /** PATH; read by init; below /proc */
@@ -488,6 +494,8 @@ export interface LaunchStatus {
   readonly protected?: readonly Attempt[]
   readonly setIds?: number
   readonly setId?: readonly string[]
+  readonly hidden?: number
+  readonly hiddenPaths?: readonly string[]
   readonly configLocked?: boolean
   readonly unwatched?: boolean
   readonly network?: readonly ReachedHost[]
@@ -530,6 +538,8 @@ export const STATUS_KEYS = {
   protected: 'attempts?',
   setIds: 'number?',
   setId: 'texts?',
+  hidden: 'number?',
+  hiddenPaths: 'texts?',
   configLocked: 'boolean?',
   unwatched: 'boolean?',
   network: 'hosts?',

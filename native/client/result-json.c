@@ -314,6 +314,23 @@ static void put_hints(struct sink *sink, const char *hint) {
   put_text(sink, "]");
 }
 
+/* The texts of the status line are JSON already. */
+static void put_hidden(struct sink *sink, const struct result *result) {
+  static const char PATHS[] = "\"" STATUS_HIDDEN_PATHS "\":";
+  const char *paths = strstr(result->status, PATHS);
+  int in_text = 0;
+  if (!paths) return;
+  const char *at = paths += strlen(PATHS);
+  for (; *at && (in_text || *at != ']'); at++) {
+    if (*at == '\\' && at[1]) at++;
+    else if (*at == '"') in_text = !in_text;
+  }
+  begin(key(sink, "hidden"));
+  put_whole(key(sink, "count"), status_number(result->status, STATUS_HIDDEN));
+  put(key(sink, "paths"), paths, (size_t)(at - paths) + (*at == ']'));
+  end(sink);
+}
+
 static void put_error(struct sink *sink, const struct result *result) {
   if (!result->failure) return;
   begin(key(sink, "error"));
@@ -348,6 +365,7 @@ static void put_native(struct sink *sink, const struct result *result, const cha
   put_string(key(sink, "message"), result_message(result));
   put_denials(key(sink, "denials"), result);
   put_hints(key(sink, "hints"), result_hint(result));
+  put_hidden(sink, result);
   put_error(sink, result);
   put_planned(sink, members);
   end(sink);

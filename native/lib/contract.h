@@ -24,6 +24,8 @@
 #define FRAME_DATA_MAX 65536 /* bytes of stdin in one frame */
 #define FRAME_RUN_MAX 16777216 /* bytes of a command block: more than the kernel takes for argv and environment together (6 MiB) */
 #define STAGING_DIRECTORY "/sys" /* where the stager mounts the tree, in a mount namespace of its own: every Linux system has it, everybody may enter it, and nothing in the chain needs it */
+#define EMPTY_FILE "/.hidden/file" /* what is mounted over a hidden file */
+#define EMPTY_DIRECTORY "/.hidden/directory" /* likewise over a directory */
 #define INIT_NAME ".init" /* init in the root of the tree */
 #define NET_ADDRESS "198.18.0.1" /* of a restricted sandbox: source of its connections, its name server, and where diverted connections arrive */
 #define NET_ADDRESS_V6 "2001:2::1" /* the same for listed IPv6 addresses (RFC 5180, benchmarks) */
@@ -79,6 +81,7 @@ enum verb {
   V_PROTECT, /* SOURCE TARGET PATH; read by launch, layers; a path below the zone */
   V_GIT, /* SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */
   V_HOME, /* DIRECTORY NAMES; read by launch, layers; the caller's home; links at these names in it, which are separated by blanks, lead to what is protected */
+  V_HIDE, /* SOURCE TARGET PATTERN; read by launch, stager; what the command finds empty in a zone of any mode (lib/hide.h) */
   V_LINKED, /* DEV INO; read by launch; a file whose other names count */
   V_READONLY, /* PATH; read by init; below /proc */
   V_MASK, /* PATH; read by init; below /proc */
@@ -164,6 +167,7 @@ enum verb {
   ROW(V_PROTECT, "protect", 3) \
   ROW(V_GIT, "git", 3) \
   ROW(V_HOME, "home", 2) \
+  ROW(V_HIDE, "hide", 3) \
   ROW(V_LINKED, "linked", 2) \
   ROW(V_READONLY, "readonly", 1) \
   ROW(V_MASK, "mask", 1) \
@@ -358,6 +362,8 @@ enum observation {
 #define STATUS_PROTECTED "protected"
 #define STATUS_SET_IDS "setIds"
 #define STATUS_SET_ID "setId"
+#define STATUS_HIDDEN "hidden"
+#define STATUS_HIDDEN_PATHS "hiddenPaths"
 #define STATUS_CONFIG_LOCKED "configLocked"
 #define STATUS_UNWATCHED "unwatched"
 #define STATUS_NETWORK "network"
@@ -398,6 +404,6 @@ enum key_word {
 /* Options whose value is SRC[:TARGET]. */
 #define PLACE_OPTIONS "--ro", "--rw", "--cow"
 /* Our options whose value is the next word, unless it is in the same. */
-#define OPTIONS_BEFORE_VALUE "--add-header", "--add-host", "--after-secrets", "--allow-host", "--allow-local", "--allow-request", "--apply", "--approval", "--audit", "--backend", "--cache", "--cgroup-parent", "--cow", "--cow-continue", "--cow-keep", "--cow-size", "--cow-upper", "--cpu-time", "--cpus", "--credential", "--deny-host", "--docker-reuse", "--engine", "--env", "--home", "--image", "--in", "--memory", "--net", "--output", "--pids", "--pool", "--profile", "--protect", "--protect-not", "--proxy", "--publish", "--read-bps", "--read-iops", "--require", "--ro", "--run", "--runtime", "--rw", "--seccomp", "--shm", "--socket", "--swap", "--timeout", "--tmp", "--tmpfs", "--toolchains", "--why", "--workdir", "--worker", "--workshop", "--write-bps", "--write-iops", "--zone"
+#define OPTIONS_BEFORE_VALUE "--add-header", "--add-host", "--after-secrets", "--allow-host", "--allow-local", "--allow-request", "--apply", "--approval", "--audit", "--backend", "--cache", "--cgroup-parent", "--cow", "--cow-continue", "--cow-keep", "--cow-size", "--cow-upper", "--cpu-time", "--cpus", "--credential", "--deny-host", "--docker-reuse", "--engine", "--env", "--hide", "--home", "--image", "--in", "--memory", "--net", "--output", "--pids", "--pool", "--profile", "--protect", "--protect-not", "--proxy", "--publish", "--read-bps", "--read-iops", "--require", "--ro", "--run", "--runtime", "--rw", "--seccomp", "--shm", "--socket", "--swap", "--timeout", "--tmp", "--tmpfs", "--toolchains", "--why", "--workdir", "--worker", "--workshop", "--write-bps", "--write-iops", "--zone"
 /* Those that have none, or only in the same word. */
 #define OPTIONS_ALONE "--allow-shell-syntax", "--argv", "--best-effort", "--die-with-parent", "--explain", "--git-identity", "--json", "--log", "--no-workspace", "--plan", "--repository", "--same-path", "--self-inside", "--ssh-agent", "--terminate-tls", "--tty"

@@ -6,7 +6,7 @@
 
 #include "lib/guard.h"
 
-/* Whether there is a writable zone, and so something to send. Both sides ask the same file. */
+/* Whether there is a writable zone, or one in which something is hidden, and so something to send. Both sides ask the same file. */
 int covers_are_sent(const struct launchfile *file);
 
 /* All of the guard's, in sealed memory. 0, or -1 with errno: EPIPE and ECONNRESET when the stager is gone. */

@@ -92,6 +92,7 @@ static void sweep_name(struct guard *guard, const struct guard_zone *zone, const
 
 static void sweep_cover(struct guard *guard, const struct guard_zone *zone, const struct guard_cover *cover, const char *run) {
   char at[PATH_MAX];
+  if (cover->hidden) return; /* what took its place is the user's */
   sweep_look(guard, zone, guard_look_at_cover(zone, cover, at), cover->path, at, run);
 }
 

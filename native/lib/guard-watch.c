@@ -82,7 +82,18 @@ static int watch_ways(struct guard *guard) {
   return added;
 }
 
-static int is_guarded(const struct guard_zone *zone) { return zone->fd >= 0 && (zone->has_git || zone->names > 0); }
+/* A program of the host that saves a hidden file puts another one in its place. */
+static void watch_hidden(struct guard *guard, size_t zone) {
+  char path[PATH_MAX];
+  for (size_t i = 0; i < guard->zone[zone].covers; i++) {
+    if (!guard->zone[zone].cover[i].hidden) continue;
+    copy_text(path, sizeof path, guard->zone[zone].cover[i].path);
+    char *slash = strrchr(path, '/');
+    if (slash) *slash = 0, add_watch(guard, zone, path, 1);
+  }
+}
+
+static int is_guarded(const struct guard_zone *zone) { return zone->fd >= 0 && (zone->has_git || zone->names > 0 || zone->hide.patterns > 0); }
 
 void guard_watch(struct guard *guard, uint64_t now_ns) {
   int is_needed = 0;
@@ -93,8 +104,9 @@ void guard_watch(struct guard *guard, uint64_t now_ns) {
   if (is_needed) guard->events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   guard->unwatched = is_needed && guard->events < 0;
   for (size_t i = 0; i < guard->zones; i++)
-    if (is_guarded(&guard->zone[i])) add_watch(guard, i, "", guard->zone[i].has_git);
+    if (is_guarded(&guard->zone[i])) add_watch(guard, i, "", guard->zone[i].has_git || guard->zone[i].hide.patterns > 0);
   watch_ways(guard);
+  for (size_t i = 0; i < guard->zones; i++) watch_hidden(guard, i);
 }
 
 /* ---- looks ---- */
@@ -115,6 +127,7 @@ static int is_there(struct guard *guard, const struct guard_zone *zone, const ch
 
 static int is_replaced(struct guard *guard, const struct guard_zone *zone, const struct guard_cover *cover) {
   char at[PATH_MAX];
+  if (cover->hidden) return 0;
   enum look look = guard_look_at_cover(zone, cover, at);
   return (look == LOOK_FOUND || look == LOOK_LINK) && note(guard, zone, at);
 }
@@ -206,7 +219,9 @@ static int watch_new_directory(struct guard *guard, struct guard_watch watch, co
   char path[PATH_MAX];
   if (!watch.in_tree || guard->watches >= NEW_WATCHES_MAX) return 0;
   if ((size_t)snprintf(path, sizeof path, "%s%s%s", watch.path, watch.path[0] ? "/" : "", name) >= sizeof path) return 0;
-  return add_watch(guard, watch.zone, path, 1);
+  int is_new = add_watch(guard, watch.zone, path, 1);
+  guard_hide_below(guard, &guard->zone[watch.zone], path);
+  return is_new;
 }
 
 /* 1 = something has changed that is worth a look. */
@@ -215,6 +230,7 @@ static int on_event(struct guard *guard, const struct inotify_event *event) {
   const struct guard_watch *watch = event->len ? watch_of(guard, event->wd) : NULL;
   if (!watch) return 0;
   if (!watch->in_tree && strcmp(event->name, "config.lock") == 0) guard->config_locked = 1;
+  guard_hide_entry(guard, &guard->zone[watch->zone], watch->path, event->name);
   int is_new = (event->mask & IN_ISDIR) && watch_new_directory(guard, *watch, event->name);
   return is_new || is_interesting(&guard->zone[watch->zone], watch->path, event->name);
 }
@@ -263,12 +279,12 @@ void guard_on_end(struct guard *guard) {
 
 /* ---- walks ---- */
 
-/* The next zone in which repositories are protected; 0 = there is none after this one. */
+/* The next zone that is looked through; 0 = there is none after this one. */
 static int begin_next_walk(struct guard *guard) {
   for (walk_free(&guard->walk); guard->walked < guard->zones; guard->walked++) {
     const struct guard_zone *zone = &guard->zone[guard->walked];
-    if (zone->fd < 0 || !zone->has_git) continue;
-    guard->walk = (struct walk){.zone = zone->fd, .for_git = 1, .known = &zone->tree};
+    if (zone->fd < 0 || (!zone->has_git && !zone->hide.patterns)) continue;
+    guard->walk = (struct walk){.zone = zone->fd, .for_git = zone->has_git, .hide = zone->hide.patterns ? &zone->hide : NULL, .known = &zone->tree};
     return 1;
   }
   guard->walked = 0;
@@ -276,9 +292,10 @@ static int begin_next_walk(struct guard *guard) {
 }
 
 static int has_new_repository(struct guard *guard) {
-  const struct guard_zone *zone = &guard->zone[guard->walked];
+  struct guard_zone *zone = &guard->zone[guard->walked];
   for (size_t i = 0; i < guard->walk.count; i++)
-    if (guard_is_new(zone, &guard->walk.find[i])) return note(guard, zone, guard->walk.find[i].path);
+    if (guard->walk.find[i].kind == FIND_HIDDEN) guard_hide_late(guard, zone, &guard->walk.find[i]);
+    else if (guard_is_new(zone, &guard->walk.find[i])) return note(guard, zone, guard->walk.find[i].path);
   return 0;
 }
 

@@ -93,7 +93,7 @@ int guard_is_covered(const struct guard_zone *zone, const char *path) {
 
 const char *guard_below(const struct guard_zone *zone, const char *path) {
   size_t length = strcmp(zone->source, "/") == 0 ? 0 : strlen(zone->source);
-  if (zone->fd < 0 || strncmp(path, zone->source, length) != 0 || (path[length] && path[length] != '/')) return NULL;
+  if (zone->fd < 0 || zone->only_hides || strncmp(path, zone->source, length) != 0 || (path[length] && path[length] != '/')) return NULL;
   return path[length] ? path + length + 1 : path + length;
 }
 

@@ -158,13 +158,15 @@ static int open_zone(struct guard *guard, struct guard_zone *zone, const struct 
   uint64_t device, inode;
   struct stat status;
   errno = EINVAL;
+  zone->fd = -1;
   if (parse_number(entry->word[3], UINT64_MAX, &device) < 0 || parse_number(entry->word[4], UINT64_MAX, &inode) < 0)
     return guard_fail(guard, zone, "");
   zone->fd = sys_openat2(AT_FDCWD, zone->source, O_PATH, NO_LINKS);
   if (zone->fd < 0 || fstat(zone->fd, &status) < 0) return guard_fail(guard, zone, "");
   if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, guard_fail(guard, zone, "");
-  if (S_ISDIR(status.st_mode)) return root_names_read(&zone->root, zone->fd), 0;
-  int is_safe = geteuid() != 0 || !runs_with_other_rights(zone->fd, &status);
+  if (hide_holds(&zone->hide, S_ISDIR(status.st_mode))) return errno = ENODATA, guard_fail(guard, zone, "");
+  if (S_ISDIR(status.st_mode)) return zone->only_hides ? 0 : root_names_read(&zone->root, zone->fd), 0;
+  int is_safe = zone->only_hides || geteuid() != 0 || !runs_with_other_rights(zone->fd, &status);
   close(zone->fd); /* a single file: nothing can be made in it */
   zone->fd = -1;
   return is_safe ? 0 : (errno = EPERM, guard_fail(guard, zone, ""));
@@ -174,7 +176,8 @@ static int close_finds(struct guard *guard, struct guard_zone *zone, struct walk
   for (size_t i = 0; i < walk->count; i++) {
     enum find_kind kind = walk->find[i].kind;
     if (guard->for_layers && kind == FIND_TOO_DEEP) continue; /* git does not come there either */
-    int done = kind == FIND_NAMED || kind == FIND_BARE || kind == FIND_KEPT ? close_repository(guard, zone, walk, (int)i)
+    int done = kind == FIND_HIDDEN                                        ? guard_hide_find(guard, zone, &walk->find[i])
+               : kind == FIND_NAMED || kind == FIND_BARE || kind == FIND_KEPT ? close_repository(guard, zone, walk, (int)i)
                : kind == FIND_SET_ID                                      ? close_file(guard, zone, &walk->find[i])
                                                                           : (errno = ENAMETOOLONG, guard_fail(guard, zone, ""));
     if (done < 0) return -1;
@@ -203,10 +206,11 @@ static int mark_unwalked(struct guard *guard, const struct guard_zone *zone, con
 static size_t entries_max(const struct guard *guard) { return guard->for_layers ? 0 : WALK_ENTRIES_MAX; }
 
 static int look_through(struct guard *guard, struct guard_zone *zone) {
-  struct walk walk = {.zone = zone->fd, .for_git = zone->has_git, .for_empty = 1, .for_set_id = geteuid() == 0 && !guard->for_layers, .for_names = guard->for_layers,
-                      .entries_max = entries_max(guard), .known = &zone->tree, .records = zone->has_git && !guard->for_layers};
+  int sets_ids = geteuid() == 0 && !guard->for_layers && !zone->only_hides;
+  struct walk walk = {.zone = zone->fd, .for_git = zone->has_git, .for_empty = 1, .for_set_id = sets_ids, .hide = zone->hide.patterns ? &zone->hide : NULL, .for_names = guard->for_layers,
+                      .entries_max = entries_max(guard), .known = &zone->tree, .records = zone->has_git && !guard->for_layers && !zone->hide.patterns};
   if (walk.records && guard->runs) tree_read(&zone->tree, zone->fd, guard->runs);
-  int done = !walk.for_git && !walk.for_set_id ? 0 : walk_zone(&walk) < 0 ? mark_unwalked(guard, zone, &walk) : close_finds(guard, zone, &walk);
+  int done = !walk.for_git && !walk.for_set_id && !walk.hide ? 0 : walk_zone(&walk) < 0 ? mark_unwalked(guard, zone, &walk) : close_finds(guard, zone, &walk);
   int error = errno;
   zone->listed = walk.listed;
   if (walk.listed > 0) walk_take_index(&walk, &zone->tree);
@@ -316,6 +320,7 @@ static int find_links(struct guard *guard, struct links *links) {
   for (size_t i = 0; i < guard->zones; i++)
     for (struct guard_zone *zone = &guard->zone[i]; zone->searched < zone->covers;) {
       const struct guard_cover cover = zone->cover[zone->searched++];
+      if (cover.hidden) continue;
       if (find_links_of(guard, links, zone, &cover) < 0 || cover_everywhere(guard, zone, &cover) < 0) return -1;
     }
   return 0;
@@ -350,7 +355,7 @@ static int close_links(struct guard *guard, const struct launchfile *file) {
   if (done == 0) done = close_leads(guard, &links);
   for (size_t i = 0; i < guard->zones; i++) close_ways(&guard->zone[i]);
   for (size_t i = 0; links.count > 0 && !guard->for_layers && i < guard->zones && done == 0; i++)
-    if (guard->zone[i].fd >= 0) done = cover_links(guard, &guard->zone[i], &links);
+    if (guard->zone[i].fd >= 0 && !guard->zone[i].only_hides) done = cover_links(guard, &guard->zone[i], &links);
   int error = errno;
   free(links.file);
   errno = error;
@@ -371,6 +376,18 @@ static int is_of(const struct guard_zone *zone, const struct entry *entry) {
   return strcmp(zone->source, entry->word[0]) == 0 && strcmp(zone->target, entry->word[1]) == 0;
 }
 
+/* A zone that a command cannot write to is only looked through for what is hidden in it. */
+static int begin_zone(struct guard *guard, const struct launchfile *file, const struct entry *entry, int is_own) {
+  struct hide hide = {0};
+  if (!guard->for_layers && hide_read(&hide, file, entry->word[0], entry->word[1]) < 0) return hide_free(&hide), -1;
+  if (!is_own && hide.patterns == 0) return 0;
+  struct guard_zone *zone = add_zone(guard, entry);
+  if (!zone) return hide_free(&hide), -1;
+  zone->hide = hide;
+  zone->only_hides = !is_own;
+  return open_zone(guard, zone, entry);
+}
+
 /* The zone of entries that are not this guard's: in a copy-on-write zone a command may do anything, and apply asks about it later. */
 static struct guard_zone LAYERED;
 
@@ -378,12 +395,11 @@ static int is_own_zone(const struct guard *guard, const struct entry *entry) {
   return guard->for_layers ? is_layered(entry) : strcmp(entry->word[2], "rw") == 0;
 }
 
-static int on_record(struct guard *guard, struct guard_zone **zone, const struct entry *entry) {
+static int on_record(struct guard *guard, const struct launchfile *file, struct guard_zone **zone, const struct entry *entry) {
   if (entry->verb == V_ZONE) {
-    *zone = is_layered(entry) ? &LAYERED : NULL;
-    if (!is_own_zone(guard, entry)) return 0;
-    *zone = add_zone(guard, entry);
-    return *zone ? open_zone(guard, *zone, entry) : -1;
+    int is_own = is_own_zone(guard, entry), done = begin_zone(guard, file, entry, is_own);
+    *zone = done < 0 ? NULL : is_own ? &guard->zone[guard->zones - 1] : is_layered(entry) ? &LAYERED : NULL;
+    return done;
   }
   if (entry->verb != V_PROTECT && entry->verb != V_GIT && entry->verb != V_HOME) return 0;
   if (*zone == &LAYERED) return 0;
@@ -400,10 +416,10 @@ static int prepare(struct guard *guard, const struct launchfile *file) {
   struct guard_zone *zone = NULL;
   size_t position = 0;
   while (launchfile_next(file, &position, &entry))
-    if (on_record(guard, &zone, &entry) < 0) return -1;
+    if (on_record(guard, file, &zone, &entry) < 0) return -1;
   for (size_t i = 0; i < guard->zones; i++)
     if (guard->zone[i].fd >= 0 && look_through(guard, &guard->zone[i]) < 0) return -1;
-  return guard_add_home(guard) < 0 ? -1 : close_links(guard, file);
+  return guard_add_home(guard) < 0 || close_links(guard, file) < 0 ? -1 : guard_hide_twins(guard);
 }
 
 int guard_prepare(struct guard *guard, const struct launchfile *file) {
@@ -426,7 +442,7 @@ const struct guard_zone *guard_zone_at(const struct guard *guard, const char *ta
 /* ---- later ---- */
 
 static int same_cover(const struct guard_cover *a, const struct guard_cover *b) {
-  return strcmp(a->path, b->path) == 0 && a->writable == b->writable && a->kept == b->kept && guard_same_identity(&a->identity, &b->identity);
+  return strcmp(a->path, b->path) == 0 && a->writable == b->writable && a->kept == b->kept && a->hidden == b->hidden && guard_same_identity(&a->identity, &b->identity);
 }
 
 static int same_zone(const struct guard_zone *a, const struct guard_zone *b) {
@@ -451,6 +467,7 @@ void guard_close(struct guard *guard) {
     struct guard_zone *zone = &guard->zone[i];
     if (zone->fd >= 0) close(zone->fd);
     free(zone->cover), free(zone->name), free(zone->repository);
+    hide_free(&zone->hide);
     tree_free(&zone->tree);
   }
   if (guard->events >= 0) close(guard->events);

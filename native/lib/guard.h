@@ -13,6 +13,9 @@
  *
  * Every look starts at the zone's descriptor, which is opened once and compared with the plan, and follows no link (lib/look.h). What
  * cannot be looked at refuses the run before it starts, and is reported like an attempt after it: a command must not gain by hiding.
+ *
+ * The same walk finds what the policy hides (lib/hide.h), in zones of every mode: the stager puts something empty over it, last of all. What
+ * appears later is covered when it is seen, or the run ends.
  */
 #pragma once
 
@@ -31,6 +34,7 @@ struct guard_cover {
   size_t kept;      /* so many of the following lie in it, and stay writable where it does not */
   struct identity identity;
   mode_t type;
+  int hidden; /* something empty is put there; `identity` is not compared */
 };
 
 /* A path that does not. */
@@ -65,6 +69,8 @@ struct guard_zone {
   const char *source, *target;
   int fd;           /* O_PATH; -1 = nothing in it is protected */
   int has_git;      /* repositories are protected */
+  int only_hides;   /* it is not writable, or is copy-on-write: nothing else is done in it */
+  struct hide hide; /* what the command finds empty */
   struct root_names root; /* read before the names are looked for, and again by the sweep */
   const char *open; /* names in a git directory that stay writable, and systems that are not protected (`.hg`), separated by blanks */
   struct guard_cover *cover;
@@ -87,11 +93,17 @@ struct guard_attempt {
 
 #define GUARD_ATTEMPTS_MAX 8
 #define GUARD_SET_ID_MAX 8
+#define GUARD_HIDDEN_MAX 16
+
+/* Puts something empty over `path` of the zone, in the sandbox as it is. -1 with errno. */
+typedef int guard_hide(void *of, const struct guard_zone *zone, const char *path, mode_t type);
 
 struct guard_watch;
 
 struct guard {
-  struct guard_zone *zone; /* those that are writable; for layers, those that are copy-on-write */
+  struct guard_zone *zone; /* those that are writable, or in which something is hidden; for layers, those that are copy-on-write */
+  guard_hide *on_hidden;   /* while the command runs */
+  void *of_hidden;
   int for_layers;
   size_t zones;
   const char *home;        /* of the caller, NULL = nothing is protected by its name in a home */
@@ -110,6 +122,8 @@ struct guard {
 
   unsigned attempts; /* all of them; the first are kept */
   unsigned set_ids;
+  unsigned hidden; /* all of them; the first are kept */
+  int has_bare;      /* what is to be hidden could not be covered: the run must end */
   int config_locked; /* git has tried to change a configuration */
 
   char seen[256]; /* the first attempt, on the host */
@@ -117,6 +131,7 @@ struct guard {
   char seen_path[PATH_MAX]; /* the same in its zone */
   struct guard_attempt attempt[GUARD_ATTEMPTS_MAX];
   char set_id[GUARD_SET_ID_MAX][256]; /* covered files of root, on the host */
+  char hidden_path[GUARD_HIDDEN_MAX][256]; /* on the host */
   char failed[512]; /* where guard_prepare gave up */
 };
 
@@ -145,6 +160,18 @@ int guard_on_time(struct guard *guard);
 /* When nothing inside is left: sets aside what was made. Returns the number of attempts. */
 unsigned guard_sweep(struct guard *guard, const char *run);
 void guard_close(struct guard *guard);
+
+/* ---- hidden files (lib/guard-hide.c) ---- */
+
+/* Hides one that the walk has found; a link stays, and what it leads to is hidden wherever it lies in a zone. -1 with errno and `failed`. */
+int guard_hide_find(struct guard *guard, struct guard_zone *zone, const struct find *find);
+/* Other names of hidden files. -1 with errno and `failed`. */
+int guard_hide_twins(struct guard *guard);
+/* The same while the command runs, of what is not hidden yet. */
+void guard_hide_late(struct guard *guard, struct guard_zone *zone, const struct find *find);
+/* An entry that has been made, or the entries of a directory that has. */
+void guard_hide_entry(struct guard *guard, struct guard_zone *zone, const char *directory, const char *name);
+void guard_hide_below(struct guard *guard, struct guard_zone *zone, const char *directory);
 
 /* ---- between its parts (lib/guard-zone.c is below the others) ---- */
 

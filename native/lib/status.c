@@ -153,6 +153,14 @@ void status_put_guard(FILE *out, const struct guard *guard) {
     }
     fputc(']', out);
   }
+  if (guard->hidden) {
+    fprintf(out, ",\"" STATUS_HIDDEN "\":%u,\"" STATUS_HIDDEN_PATHS "\":[", guard->hidden);
+    for (unsigned i = 0; i < guard->hidden && i < GUARD_HIDDEN_MAX; i++) {
+      if (i) fputc(',', out);
+      put_json(out, guard->hidden_path[i]);
+    }
+    fputc(']', out);
+  }
   if (guard->config_locked) fputs(",\"" STATUS_CONFIG_LOCKED "\":true", out);
   if (guard->unwatched) fputs(",\"" STATUS_UNWATCHED "\":true", out);
 }

@@ -112,7 +112,7 @@ static int add_file(struct walk *walk, int index, const char *name, struct tree_
   return 0;
 }
 
-static int checks_files(const struct walk *walk) { return walk->for_set_id || walk->for_linked || walk->for_links || walk->wanted_count > 0; }
+static int checks_files(const struct walk *walk) { return walk->for_set_id || walk->for_linked || walk->for_links || walk->wanted_count > 0 || walk->hide; }
 
 static const struct identity *wanted_inode(const struct walk *walk, ino_t ino) {
   for (size_t i = 0; i < walk->wanted_count; i++)
@@ -273,6 +273,17 @@ static int note_case(struct listing *listing, const char *name) {
   return listing->folds && listing->walk->for_names ? (errno = EOPNOTSUPP, -1) : 0;
 }
 
+/* Names are compared first: a look at each entry would cost more. */
+static int on_hidden(struct listing *listing, const char *name) {
+  struct walk *walk = listing->walk;
+  struct stat status;
+  if (!hide_matches(walk->hide, walk->at, name, 1)) return 0;
+  int found = status_of(listing, name, &status);
+  if (found <= 0 || !hide_matches(walk->hide, walk->at, name, S_ISDIR(status.st_mode) || S_ISLNK(status.st_mode))) return found < 0 ? -1 : 0;
+  struct find find = find_of(FIND_HIDDEN, arena_join(&walk->arena, walk->at, name), &status);
+  return find.path ? add_find(walk, &find) : -1;
+}
+
 /* By the rules of its file system. */
 static int look_up_names(struct listing *listing) {
   int parts = repository_parts_in(listing->fd);
@@ -289,7 +300,7 @@ static int on_entry(struct listing *listing, const struct directory_entry *entry
   if (name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0))) return 0;
   listing->entries++;
   if (++walk->entries > walk->entries_max && walk->entries_max) return errno = E2BIG, -1;
-  if (note_case(listing, name) < 0) return -1;
+  if (note_case(listing, name) < 0 || (walk->hide && on_hidden(listing, name) < 0)) return -1;
   const struct repository_system *system = walk->for_git && listing->place.context == IN_TREE ? repository_system(name) : NULL;
   if (system) return listing->systems |= 1u << (system - REPOSITORY_SYSTEM), listing->folds > 0 ? 0 : on_named(listing, system);
   listing->parts |= repository_part(name);
@@ -382,7 +393,7 @@ static int read_place(struct listing *listing) {
 
 /* An index that can say what this walk looks for. */
 static int can_be_known(const struct walk *walk) {
-  if (!walk->known || !walk->known->bytes || walk->start || walk->for_linked || walk->for_links || walk->wanted_count > 0) return 0;
+  if (!walk->known || !walk->known->bytes || walk->hide || walk->start || walk->for_linked || walk->for_links || walk->wanted_count > 0) return 0;
   return !walk->for_set_id || walk->known->has_files;
 }
 

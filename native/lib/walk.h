@@ -13,6 +13,7 @@
 #pragma once
 
 #include "lib/arena.h"
+#include "lib/hide.h"
 #include "lib/tree-index.h"
 
 #include <errno.h>
@@ -31,6 +32,7 @@ enum find_kind {
   FIND_SET_ID,  /* a regular file with a set-id bit or capabilities */
   FIND_TWIN,    /* a name of a file that has others */
   FIND_LINK,    /* a symbolic link that leads out of where the walk began */
+  FIND_HIDDEN,  /* an entry of any type that a pattern hides; a directory is walked, too */
   FIND_TOO_DEEP /* a directory whose path the kernel does not take */
 };
 
@@ -56,6 +58,7 @@ struct walk {
   int for_linked;                /* FIND_TWIN: every regular file with more than one name */
   int for_links;                 /* FIND_LINK */
   int for_names;                 /* a caller that compares names itself: a directory that folds case ends the walk with EOPNOTSUPP */
+  const struct hide *hide;       /* FIND_HIDDEN: these; NULL = none */
   const struct identity *wanted; /* FIND_TWIN: these files */
   size_t wanted_count;
   const struct tree_index *known; /* of an earlier walk, NULL = none: what has not changed since is not listed again */

@@ -164,6 +164,8 @@ void run_settle_layer(struct run *run);
 void run_release_layer(struct run *run);
 /* While the stager works: finds what is to be covered and what to be watched in the writable zones, and tells it. */
 int run_guard(struct run *run);
+/* For the guard (guard_hide of lib/guard.h; runner/hide.c). Where it fails, the failure is recorded. */
+int run_hide(void *of, const struct guard_zone *zone, const char *path, mode_t type);
 /* Once there is an engine to end: starts the process that sweeps should we be killed. */
 int run_start_sweeper(struct run *run);
 /* Nothing is left inside but init: sets aside what was made in spite of its protection. */

@@ -197,7 +197,7 @@ static void fill_rules(int rules, const struct stage *stage) {
     if (entry.verb == V_ZONE) allow_zone(rules, stage, &entry);
     if (entry.verb == V_BIND) allow_path(rules, entry.word[0], READ);
     if (entry.verb == V_FILE) allow_if_there(rules, entry.word[0], LANDLOCK_ACCESS_FS_READ_FILE); /* the host's own */
-    if (entry.verb == V_TMPFS || entry.verb == V_COW || entry.verb == V_REPLACE) fail_with(EINVAL, "stage: mount without namespaces", entry.word[0]);
+    if (entry.verb == V_TMPFS || entry.verb == V_COW || entry.verb == V_REPLACE || entry.verb == V_HIDE) fail_with(EINVAL, "stage: mount without namespaces", entry.word[0]);
   }
 }
 

@@ -496,11 +496,58 @@ static const struct guard *covers_of_launch(struct staging *staging) {
   return &staging->guard;
 }
 
+/* ---- hidden files ---- */
+
+static int make_empty(struct staging *staging, int directory) {
+  const char *path = directory ? EMPTY_DIRECTORY : EMPTY_FILE;
+  char self[64];
+  int point = open_point(staging, path, directory);
+  snprintf(self, sizeof self, "/proc/self/fd/%d", point);
+  if (chmod(self, directory ? 0555 : 0444) < 0) fail("stage: empty file", path);
+  return point;
+}
+
+/* A file that is gone by now cannot be read; launch covers the one that takes its place. */
+static void hide_path(struct staging *staging, int root, const char *path) {
+  int fd = sys_openat2(root, path, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+  struct stat status;
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return;
+  if (fd < 0 || fstat(fd, &status) < 0) fail("stage: hide", path);
+  int empty = make_empty(staging, S_ISDIR(status.st_mode)), tree = clone_tree(empty, path);
+  set_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, path);
+  if (sys_move_mount(tree, fd) < 0) fail("stage: hide", path);
+  close(tree), close(empty), close(fd);
+}
+
+/* A continued layer has more names than the directory below it, such as those that were renamed. */
+static void hide_in_layer(struct staging *staging, int root, const struct entry *entry) {
+  struct hide hide;
+  if (hide_read(&hide, staging->stage->file, entry->word[0], entry->word[1]) < 0) fail("stage: memory", entry->word[1]);
+  struct walk walk = {.zone = root, .hide = &hide, .for_linked = 0, .entries_max = WALK_ENTRIES_MAX};
+  if (hide.patterns > 0 && walk_zone(&walk) < 0) fail("stage: hide", walk.at);
+  for (size_t i = 0; i < walk.count; i++) hide_path(staging, root, walk.find[i].path);
+  walk_free(&walk);
+  hide_free(&hide);
+}
+
+static void hide_files(struct staging *staging, const struct entry *entry) {
+  const struct guard_zone *zone = covers_are_sent(staging->stage->file) ? guard_zone_at(covers_of_launch(staging), entry->word[1]) : NULL;
+  struct entry cow;
+  int is_continued = is_layered(entry) && launchfile_find(staging->stage->file, V_COW, &cow) && strcmp(cow.word[1], "new") != 0;
+  if (!is_continued && (!zone || zone->covers == 0)) return;
+  int root = open_point(staging, entry->word[1], 1);
+  if (is_continued) hide_in_layer(staging, root, entry);
+  for (size_t i = 0; zone && i < zone->covers; i++)
+    if (zone->cover[i].hidden) hide_path(staging, root, zone->cover[i].path);
+  close(root);
+}
+
 static void protect(struct staging *staging, const char *target) {
   const struct guard_zone *zone = guard_zone_at(covers_of_launch(staging), target);
   if (!zone || zone->covers == 0) return;
   int root = open_point(staging, target, 1);
-  for (size_t i = 0; i < zone->covers; i += 1 + zone->cover[i].kept) cover_path(root, &zone->cover[i]);
+  for (size_t i = 0; i < zone->covers; i += 1 + zone->cover[i].kept)
+    if (!zone->cover[i].hidden) cover_path(root, &zone->cover[i]);
   close(root);
 }
 
@@ -621,6 +668,7 @@ static void build(struct staging *staging, const struct entry *entry, int *next_
       attach(staging, staging->zone[*next_zone].tree, entry->word[1]);
       close(staging->zone[(*next_zone)++].tree);
       if (strcmp(entry->word[2], "rw") == 0) protect(staging, entry->word[1]);
+      hide_files(staging, entry);
       break;
     default: break;
   }

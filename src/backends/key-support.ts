@@ -56,6 +56,7 @@ export const KEY_SUPPORT: Readonly<Record<string, Row>> = {
   'cow.size': OF_LAYERS,
   'cow.upper': OF_LAYERS,
   caches: WALL,
+  hide: row('refused', { namespace: 'kept' }),
   protect: WALL,
   protectNot: WALL,
   network: row('kept', { wasm: 'needed', process: 'reported' }),
@@ -122,6 +123,11 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
     isAsked: ({ engine }) => engine !== 'auto',
     why: 'an engine builds the walls of the namespace backend only',
     fix: '--backend namespace, or leave out --engine',
+  },
+  hide: {
+    isAsked: ({ hide }) => hide.length > 0,
+    why: 'only the namespace backend puts something empty over a file',
+    fix: '--backend namespace, or --hide none, which shows the files',
   },
   image: {
     isAsked: ({ image }) => image !== undefined,

@@ -142,14 +142,24 @@ function failureOf({ code, step, path, errno, detail }: LaunchStatus): SetupFail
 
 /** What the guard saw, from its own line or launch's. */
 export function guardedOf(
-  status: Pick<LaunchStatus, 'attempts' | 'protected' | 'setIds' | 'setId' | 'configLocked' | 'unwatched'>,
+  status: Pick<
+    LaunchStatus,
+    'attempts' | 'protected' | 'setIds' | 'setId' | 'hidden' | 'hiddenPaths' | 'configLocked' | 'unwatched'
+  >,
 ): {
   readonly guarded?: Guarded
 } {
   const { attempts = 0, protected: made = [], setIds = 0, setId = [], configLocked = false, unwatched } = status
-  if (attempts === 0 && setIds === 0 && !configLocked && unwatched !== true) return {}
+  const { hidden = 0, hiddenPaths = [] } = status
+  if (attempts === 0 && setIds === 0 && hidden === 0 && !configLocked && unwatched !== true) return {}
   const seen = { attempts: { count: attempts, first: made }, setId: { count: setIds, first: setId }, configLocked }
-  return { guarded: unwatched === true ? { ...seen, unwatched } : seen }
+  return {
+    guarded: {
+      ...seen,
+      ...(hidden > 0 ? { hidden: { count: hidden, paths: hiddenPaths } } : {}),
+      ...(unwatched === true ? { unwatched } : {}),
+    },
+  }
 }
 
 /** What the helper of a restricted network saw, likewise. */

@@ -41,11 +41,19 @@ export interface ProtectedAttempt {
   readonly unseen?: boolean
 }
 
+/** All are counted, and the first are named. */
+export interface Hidden {
+  readonly count: number
+  readonly paths: readonly string[]
+}
+
 /** What happened to protected paths: all of it is counted, and the first are named. */
 export interface Guarded {
   readonly attempts: { readonly count: number; readonly first: readonly ProtectedAttempt[] }
   /** Files of root with a set-id bit or capabilities that were read-only in a writable zone. */
   readonly setId: { readonly count: number; readonly first: readonly string[] }
+  /** Files and directories that the command found empty, as paths of the host; absent where there were none. */
+  readonly hidden?: Hidden
   /** Git has tried to change a configuration, and could not. */
   readonly configLocked: boolean
   /** The guard got no notices of the kernel: it looked a few times a second, or less in a large zone. */

@@ -49,6 +49,7 @@ function canDetach({ traits, ways, landlockAbi, kernel, profile }: DetachInputs)
 const MOST_NAMED = 4
 
 function problemOf(zone: PlannedZone, { profile, isOpen, isRoot, ownIn }: DetachInputs): readonly string[] {
+  if (zone.hide !== undefined) return [hideProblem(zone, profile)]
   if (isRoot && isWritable(zone.mode) && zone.uid === 0) return [copyUpProblem(zone, profile)]
   if (zone.protect.length === 0 && zone.git === undefined && zone.linked === undefined) return []
   const own = [...ownIn(zone), ...(zone.linked ?? []).map(({ path }) => `another name of ${path}`)]
@@ -59,6 +60,10 @@ function problemOf(zone: PlannedZone, { profile, isOpen, isRoot, ownIn }: Detach
   const way = isOpen ? 'leave them out of protect' : "give them up with --protect-not '*'"
   return [`${head} its protected paths (${listed(names)}); ${way}, or show it read-only`]
 }
+
+/** A cover that is detached with the tree above it shows the file again. */
+const hideProblem = ({ from, source }: PlannedZone, profile: string): string =>
+  `${from}: nothing in ${shown(source)} can be hidden under seccomp ${shown(profile)}, which lets the command make mounts: it could take off what covers a file; leave out hide (--hide), or choose another filter`
 
 /**
  * An overlay file system of the command's own, with the zone above and another zone of root below, makes the kernel itself copy files

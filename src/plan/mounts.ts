@@ -584,6 +584,9 @@ function plannedZone(wanted: Wanted, held: readonly Wanted[], { policy, request,
       ? { home: { path: request.home, open: openInHomes(policy) } }
       : {}),
     ...(isProtected && linked.length > 0 ? { linked } : {}),
+    ...(policy.hide.length > 0 && wanted.privateRoot === undefined && wanted.expects === 'any'
+      ? { hide: policy.hide }
+      : {}),
     from,
   }
 }

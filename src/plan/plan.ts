@@ -36,6 +36,8 @@ export interface PlannedZone {
    * read-only. Absent where there are none. `path` is canonical.
    */
   readonly linked?: readonly LinkedFile[]
+  /** Patterns of what the command finds empty in it. Absent where nothing is hidden. */
+  readonly hide?: readonly string[]
   /** Who asked for it, for people: `flag --rw`, `profiles/ci.yaml: zones.input`. */
   readonly from: string
 }

@@ -78,6 +78,15 @@ export const readRelativePath: Reader<string> = (value) => {
     : misunderstood('a path relative to the zone, without ".."', value)
 }
 
+/** A name or the last names of a path, with the signs of lib/hide.h; a slash at the end means directories. */
+export const readHidePattern: Reader<string> = (value) => {
+  const text = typeof value === 'string' ? value.replace(/^\.\//, '') : ''
+  const words = text.replace(/\/$/, '')
+  return isNormalAbsolute(`/${words}`) && words !== '' && !words.includes('**')
+    ? understood(text)
+    : misunderstood('a name or a relative path with * and ? in its names, such as .env*, secrets/ or config/key', value)
+}
+
 function isNormalAbsolute(value: unknown): value is string {
   if (typeof value !== 'string' || !value.startsWith('/') || CONTROL.test(value) || value.length >= PATH_MAX)
     return false

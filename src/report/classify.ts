@@ -288,6 +288,7 @@ export function classify(
     message: error?.message ?? messageOf({ reason, outcome, plan, output, origins: extras.origins ?? {} }),
     denials: denialsOf({ reason, outcome, plan, command, extras }),
     hints: hintsOf({ reason, outcome, plan, output, command, extras, error }),
+    ...(outcome.guarded?.hidden && { hidden: outcome.guarded.hidden }),
     ...(error && { error }),
     // The client has what follows from the plan (plan-words.ts).
     backend: plan.backend,

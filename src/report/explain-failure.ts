@@ -133,6 +133,17 @@ const SETUP_FAILURES: readonly SetupRow[] = [
   },
   {
     step: 'launch: protect',
+    errno: 'ENODATA',
+    why: (path) => `${path} is hidden by the policy (hide), or lies in a directory that is, so it cannot be a zone`,
+    hint: () => 'leave out the zone, or name what is to be hidden more exactly: config/.env instead of .env',
+  },
+  {
+    step: 'launch: hide',
+    why: (path) => `${path} appeared while the command ran, is to be hidden (hide), and could not be covered`,
+    hint: () => 'start the run again: what is there at its start is hidden',
+  },
+  {
+    step: 'launch: protect',
     errno: 'ELOOP',
     why: (path) => `${path} is protected but is behind too many symbolic links`,
     hint: () => 'replace one of the links by what it leads to, or show the zone read-only',

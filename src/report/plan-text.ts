@@ -33,6 +33,7 @@ export function planText(report: PlanReport): string {
     ['limits', limitLines(report)],
     ['variables', variableLines(plan.env)],
     ['protected', protectedLines(plan.zones)],
+    ['hidden', hiddenLines(plan.zones)],
     ['filter', [`seccomp ${plan.seccomp.profile}`]],
     ['plan', served === undefined ? [] : [served]],
     ['warnings', plan.warnings],
@@ -166,6 +167,12 @@ function protectedLines(zones: readonly PlannedZone[]): readonly string[] {
     ]
     return names.length === 0 ? [] : limited(wrapped(`in ${target}:`, names))
   })
+}
+
+/** Toolchains hide nothing: the patterns of the other zones are the same. */
+function hiddenLines(zones: readonly PlannedZone[]): readonly string[] {
+  const patterns = zones.find(({ hide }) => hide !== undefined)?.hide ?? []
+  return patterns.length === 0 ? [] : wrapped('', patterns)
 }
 
 const MOST_LINES = 3

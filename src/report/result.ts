@@ -97,6 +97,8 @@ export interface Result {
   readonly message: string
   /** What a command with a restricted network has reached or tried to, and which names one without any has asked for; absent else. */
   readonly network?: readonly NetworkUse[]
+  /** Emptied for the command by `hide`, as paths of the host: all are counted, the first are named. Absent where nothing was. */
+  readonly hidden?: { readonly count: number; readonly paths: readonly string[] }
   readonly denials: readonly Denial[]
   readonly warnings: readonly string[]
   readonly hints: readonly string[]

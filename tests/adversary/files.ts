@@ -1,5 +1,5 @@
 /** Files of the host: what is hidden, read-only or protected, and what must not be planted. */
-import { closeSync, existsSync, lstatSync, openSync } from 'node:fs'
+import { closeSync, existsSync, linkSync, lstatSync, openSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Attack, type Harm, isNamespace, type Observed } from './attack.ts'
 import { put, textOf } from './world.ts'
@@ -199,4 +199,32 @@ const PROTECTED: readonly Attack[] = [
   },
 ]
 
-export const FILE_ATTACKS: readonly Attack[] = [...REACH, ...PLANTS, ...PROTECTED]
+/** Files in a zone that the policy hides. */
+const HIDDEN: readonly Attack[] = [
+  {
+    id: 'hidden.read',
+    of: 'files of the host',
+    sentence: 'A hidden file is read by its path, another name, a link, a renamed directory, or a second zone.',
+    on: (cell) => isNamespace(cell) && (cell.filter === 'default' || cell.filter === 'strict'),
+    prepare: async (world) => {
+      for (const name of ['.env', 'way/.ENV.local', 'way/keys/deep', 'way/server.pem'])
+        put(world, join(world.zone, name), world.token)
+      linkSync(join(world.zone, '.env'), join(world.zone, 'other'))
+      symlinkSync('../.env', join(world.zone, 'way/link'))
+    },
+    attempt: async ({ world, inside }) => {
+      const { zone } = world
+      const reads = 'cat .env other way*/.ENV.local way*/keys/deep way*/server.pem way*/link; grep -rs . . /second'
+      await inside(
+        `cd ${zone}; ${reads}; exec 3<.env; cat /proc/self/fd/3 /proc/1/root${zone}/.env way/../.env; mv .env x; ln .env y; rm -f .env; mv -T way way2; umount .env; unshare -Urm umount .env; ${reads}; cp -r . /tmp/copy; grep -rs . /tmp/copy; true`,
+        {
+          options: ['--rw', `${zone}/way:/second`, ...['.env*', '*.pem', 'keys/'].flatMap((name) => ['--hide', name])],
+        },
+      )
+    },
+    harmed: ({ world, printed: text }) => (text.includes(world.token) ? 'the secret was read' : undefined),
+    control: 'bare',
+  },
+]
+
+export const FILE_ATTACKS: readonly Attack[] = [...REACH, ...PLANTS, ...PROTECTED, ...HIDDEN]

@@ -43,6 +43,13 @@ describe('A writable zone whose protections a command could move', () => {
     expect(planIn(world).zones).toHaveLength(1)
   })
 
+  test.each(['ro', 'rw', 'cow'] as const)('cannot hide anything, whatever its mode: %s', (workspace) => {
+    const hiding = (seccomp: 'nested' | 'default') => () =>
+      planIn({ policy: { seccomp, workspace, protectNot: ['*'], hide: ['.env'] } })
+    expect(hiding('nested')).toThrow('nothing in /home/ann/project can be hidden under seccomp nested')
+    expect(hiding('default')).not.toThrow()
+  })
+
   test('names four of its paths and counts the others', () => {
     const world = rw({ seccomp: 'nested', protectNot: ['*'], protect: ['a', 'b', 'c', 'd', 'e', 'f'] })
     expect(() => planIn(world)).toThrow('(a, b, c, d and 2 more)')

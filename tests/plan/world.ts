@@ -103,7 +103,7 @@ export function observePaths(tree: Tree, paths: readonly string[], owner: Owner)
 /** The smallest policy: every default filled in, no zones, no limits. */
 export const PLAIN_POLICY: Policy = {
   ...{ profile: 'default', backend: 'auto', engine: 'auto', docker: { reuse: 'off' } },
-  ...{ zones: [], workspace: 'ro', samePath: false, repository: false },
+  ...{ zones: [], hide: [], workspace: 'ro', samePath: false, repository: false },
   ...{ explain: false, caches: [], home: null, dieWithParent: false, gitIdentity: false, selfInside: false },
   cow: { keep: 604_800_000, size: null, upper: 'disk' },
   network: { mode: 'none', allow: [], deny: [] },

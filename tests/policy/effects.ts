@@ -73,6 +73,7 @@ export const EFFECTS: Readonly<Record<string, readonly [without: object, with_: 
   selfInside: [{}, { selfInside: true }],
   workdir: [{}, { workdir: '/tmp' }],
   caches: [{}, { caches: ['npm'] }],
+  hide: [{}, { hide: ['.env*'] }],
   protect: [{}, { protect: ['secret'] }],
   protectNot: [{}, { protectNot: ['.vscode'] }],
   require: [{}, { require: ['seccomp'] }],

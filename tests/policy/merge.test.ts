@@ -147,6 +147,12 @@ describe('lists add up', () => {
     expect(merged(below, above)).toMatchObject({ require: ['net-none', 'memory-limit'], env: { inherit: ['A', 'B'] } })
   })
 
+  test('patterns of hidden files add up, and none takes away those of lower layers', () => {
+    expect(merged({ hide: ['.env*'] }, { hide: ['./keys/'] }).hide).toEqual(['.env*', 'keys/'])
+    expect(merged({ hide: ['.env*'] }, { hide: ['none'] }).hide).toEqual([])
+    expect(merged({ hide: ['.env*'] }, { hide: ['none', 'keys/'] }, { hide: ['x'] }).hide).toEqual(['keys/', 'x'])
+  })
+
   test('protected paths, and names that are opened', () => {
     const policy = merged({ protect: ['a'], protectNot: ['.vscode/'] }, { protect: ['b'], protectNot: ['.git/config'] })
     expect(policy).toMatchObject({ protect: ['a', 'b'], protectNot: ['.vscode', '.git/config'] })

@@ -119,7 +119,7 @@ test.each<[GivenOptions, string]>([
 const EXAMPLES =
   `require net-none, best-effort true, cache npm, cache mine:shared, backend namespace, engine unshare, image i, runtime node,
   docker-reuse session, seccomp strict, pool off, ro /a:/b:optional+sockets+secret, rw /c:create, cow /d, zone n=/e, socket /f,
-  tmpfs /g:1m, no-workspace true, explain true, same-path true, repository true, cow-keep 1d, cow-size 1g, cow-upper memory, protect a/b,
+  tmpfs /g:1m, no-workspace true, explain true, same-path true, repository true, cow-keep 1d, cow-size 1g, cow-upper memory, hide .env*, protect a/b,
   protect-not .git, net restricted, allow-host a.example, deny-host b.example, allow-local 80, publish 81,
   add-host c.example=192.0.2.7, proxy on, add-header d.example/Authorization=Bearer {env:TOKEN}, allow-request GET e.example/*,
   terminate-tls true, after-secrets allow, memory 1g, swap 1m, cpus 1, pids 9, timeout 1s, cpu-time 1s, read-bps 1m,

@@ -149,6 +149,7 @@ describe('a worker never gets more than it was granted', () => {
       { given: { 'protect-not': ['.idea'] }, worker: 'protectNot: [.git]' },
       'protectNot: .git / .idea (flag --protect-not)',
     ],
+    ['a hidden file', { given: { hide: ['.env*'] }, worker: 'hide: [none, x]' }, 'hide: none, x / .env* (flag --hide)'],
     ['another image', { given: { image: 'a:1' }, worker: 'image: "b:1"' }, 'image: b:1 / a:1 (flag --image)'],
   ])('%s', (_title, of, escalation) => {
     const [line = '', ...others] = refusals(of)

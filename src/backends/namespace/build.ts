@@ -289,7 +289,7 @@ function zoneEntry(planned: PlannedZone, identity: Plan['identity'], layer: Plan
 
 /** A zone, and behind it what is protected in it. A copy is shown as it is: nothing is mounted over it. */
 export function zoneRecords(planned: PlannedZone, layer?: Plan['layer']): readonly LaunchRecord[] {
-  const { source, target, mode, dev, ino, sockets, protect, git, home, linked = [] } = planned
+  const { source, target, mode, dev, ino, sockets, protect, git, home, linked = [], hide = [] } = planned
   return [
     [
       'zone',
@@ -304,6 +304,7 @@ export function zoneRecords(planned: PlannedZone, layer?: Plan['layer']): readon
     ...(git === undefined ? [] : [['git', source, target, git.open.join(' ')] satisfies LaunchRecord]),
     ...(home === undefined ? [] : [['home', home.path, namesInHomes(home).join(' ')] satisfies LaunchRecord]),
     ...linked.map((file): LaunchRecord => ['linked', file.dev, file.ino]),
+    ...hide.map((pattern): LaunchRecord => ['hide', source, target, pattern]),
   ]
 }
 

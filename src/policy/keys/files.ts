@@ -147,6 +147,7 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
     },
     {
       name: 'tmpfs',
+      isRare: true,
       argument: 'TARGET[:SIZE]',
       group: 'Files',
       repeats: true,

@@ -9,7 +9,7 @@ import { credentials, dieWithParent, env, gitIdentity, home, sshAgent, tty, work
 import { type Fields, field, isSection, type Key, type Section } from './key.ts'
 import { network } from './network.ts'
 import { resources } from './resources.ts'
-import { bestEffort, protect, protectNot, requireNeeds, seccomp, selfInside, toolchains } from './walls.ts'
+import { bestEffort, hide, protect, protectNot, requireNeeds, seccomp, selfInside, toolchains } from './walls.ts'
 
 /** What a profile may say that is about the file, and no part of a policy. */
 export const ABOUT = {
@@ -42,6 +42,7 @@ export const KEYS = {
   repository,
   cow,
   caches,
+  hide,
   protect,
   protectNot,
   network,

@@ -2,9 +2,9 @@
 import { type Reader, understood } from '../../text/units.ts'
 import { resolveHostPath } from '../layer-source.ts'
 import { EVERYTHING, OPENABLE_NAMES } from '../protected.ts'
-import { oneOf, readBoolean, readHostPath, readRelativePath } from '../readers.ts'
+import { oneOf, readBoolean, readHidePattern, readHostPath, readRelativePath } from '../readers.ts'
 import { NEEDS, type Need, type SeccompChoice } from '../values.ts'
-import { type Key, list, scalar } from './key.ts'
+import { type Key, list, scalar, unite } from './key.ts'
 import { type Narrowing, ranked } from './narrowing.ts'
 import { words } from './words.ts'
 
@@ -97,6 +97,44 @@ export const protect = list<string>(readRelativePath, {
   },
   narrowing: narrowProtect,
 })
+
+/** Takes the patterns of the layers below away; a file of that name is `[n]one`. */
+const HIDES_NOTHING = 'none'
+
+const withoutNone = (patterns: readonly string[]): readonly string[] =>
+  patterns.slice(patterns.lastIndexOf(HIDES_NOTHING) + 1)
+
+const narrowHide: Narrowing<readonly string[]> = {
+  isWider: (wanted, granted) => wanted.includes(HIDES_NOTHING) && granted.length > 0,
+  takes: (wanted, granted) => [...new Set([...granted, ...withoutNone(wanted)])],
+  shows: (wanted) => wanted.join(', '),
+  grants: (granted) => granted.join(', '),
+  adds: true,
+}
+
+const hidden = list<string>(readHidePattern, {
+  description:
+    'Files and directories that the command finds empty and read-only in zones: names, or the last names of a path; none: those of lower layers are shown.',
+  unit: 'list of patterns',
+  flag: {
+    name: 'hide',
+    argument: 'PATTERN',
+    group: 'Files',
+    repeats: true,
+    help: 'What the command finds empty; in zones, at any depth and in any case: .env*, secrets/, config/key; none: nothing that a profile hides.',
+    sets: (text) => ({ values: { hide: [text] } }),
+  },
+  narrowing: narrowHide,
+})
+
+export const hide: typeof hidden = {
+  ...hidden,
+  merging: {
+    add: (below: readonly string[] | undefined, above: readonly string[]) =>
+      above.includes(HIDES_NOTHING) ? above : unite(below, above),
+    finish: withoutNone,
+  },
+}
 
 /** A name of the built-in list; the slash at the end of a directory is taken away. */
 const readOpenable: Reader<string> = (value) => {

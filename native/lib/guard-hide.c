@@ -1,0 +1,170 @@
+/* The guard's part of hidden files (lib/hide.h): covers that the stager fills with something empty. */
+#include "lib/guard.h"
+
+#include "lib/clock.h"
+#include "lib/report-failure.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* guard_below, in a zone of any mode. */
+static const char *below(const struct guard_zone *zone, const char *path) {
+  size_t length = strcmp(zone->source, "/") == 0 ? 0 : strlen(zone->source);
+  if (zone->fd < 0 || !zone->hide.patterns || strncmp(path, zone->source, length) != 0 || path[length] != '/') return NULL;
+  return path + length + 1;
+}
+
+static struct guard_cover *hidden_at(struct guard_zone *zone, const char *path) {
+  for (size_t i = 0; i < zone->covers; i++)
+    if (zone->cover[i].hidden && strcmp(zone->cover[i].path, path) == 0) return &zone->cover[i];
+  return NULL;
+}
+
+static int lies_in_hidden(const struct guard_zone *zone, const char *path) {
+  for (size_t i = 0; i < zone->covers; i++) {
+    size_t length = strlen(zone->cover[i].path);
+    if (zone->cover[i].hidden && strncmp(zone->cover[i].path, path, length) == 0 && path[length] == '/') return 1;
+  }
+  return 0;
+}
+
+static void note_hidden(struct guard *guard, const struct guard_zone *zone, const char *path) {
+  if (guard->hidden < GUARD_HIDDEN_MAX) guard_host_path(zone, path, guard->hidden_path[guard->hidden], sizeof guard->hidden_path[0]);
+  guard->hidden++;
+}
+
+/* A directory that the command renames takes what is hidden in it along. */
+static int is_counted(const struct guard_zone *zone, const struct guard_cover *cover) {
+  for (size_t i = 0; &zone->cover[i] != cover; i++)
+    if (zone->cover[i].hidden && guard_same_identity(&zone->cover[i].identity, &cover->identity)) return 1;
+  return 0;
+}
+
+static int hide_at(struct guard *guard, struct guard_zone *zone, const char *path, const struct stat *status) {
+  if (hidden_at(zone, path)) return 0;
+  if (guard_add_cover(zone, arena_copy(&guard->arena, path, strlen(path)), status, 0) < 0) return guard_fail(guard, zone, path);
+  zone->cover[zone->covers - 1].hidden = 1;
+  if (!guard->on_hidden || !is_counted(zone, &zone->cover[zone->covers - 1])) note_hidden(guard, zone, path);
+  return 0;
+}
+
+/* While the command runs. */
+static int hide_now(struct guard *guard, struct guard_zone *zone, const char *path, const struct stat *status) {
+  struct guard_cover *cover = hidden_at(zone, path);
+  struct identity identity = {status->st_dev, status->st_ino};
+  if (cover && guard_same_identity(&cover->identity, &identity)) return 0;
+  if (!guard->on_hidden || guard->on_hidden(guard->of_hidden, zone, path, status->st_mode) < 0) return guard->has_bare = 1, -1;
+  if (!cover) return hide_at(guard, zone, path, status);
+  cover->identity = identity, cover->type = status->st_mode & S_IFMT;
+  return 0;
+}
+
+typedef int hide_function(struct guard *guard, struct guard_zone *zone, const char *path, const struct stat *status);
+
+/* Where nothing is mounted over a link, the command would read what it leads to. */
+static int hide_end(struct guard *guard, struct guard_zone *zone, const char *link, hide_function *hide) {
+  char path[PATH_MAX], real[PATH_MAX];
+  struct stat status;
+  guard_host_path(zone, link, path, sizeof path);
+  if (!realpath(path, real) || lstat(real, &status) < 0) return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : guard_fail(guard, zone, link);
+  for (size_t i = 0; i < guard->zones; i++) {
+    const char *end = below(&guard->zone[i], real);
+    if (end && hide(guard, &guard->zone[i], end, &status) < 0) return -1;
+  }
+  return 0;
+}
+
+int guard_hide_find(struct guard *guard, struct guard_zone *zone, const struct find *find) {
+  struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
+  if (S_ISLNK(find->type)) return hide_end(guard, zone, find->path, hide_at);
+  return lies_in_hidden(zone, find->path) ? 0 : hide_at(guard, zone, find->path, &status);
+}
+
+/* ---- other names ---- */
+
+struct twins {
+  struct identity *file;
+  size_t count;
+};
+
+static int add_twin(struct twins *twins, struct identity file) {
+  struct identity *more = grow(twins->file, twins->count, sizeof *more);
+  if (!more) return -1;
+  twins->file = more;
+  twins->file[twins->count++] = file;
+  return 0;
+}
+
+static int add_twins_below(struct guard *guard, const struct guard_zone *zone, const char *path, struct twins *twins) {
+  struct walk walk = {.zone = zone->fd, .start = path, .for_linked = 1, .entries_max = WALK_ENTRIES_MAX};
+  int done = walk_zone(&walk);
+  for (size_t i = 0; done == 0 && i < walk.count; i++)
+    if (walk.find[i].kind == FIND_TWIN) done = add_twin(twins, walk.find[i].identity);
+  int error = errno;
+  walk_free(&walk);
+  errno = error;
+  return done < 0 ? guard_fail(guard, zone, path) : 0;
+}
+
+static int add_twins_of(struct guard *guard, const struct guard_zone *zone, const struct guard_cover *cover, struct twins *twins) {
+  char at[PATH_MAX];
+  struct stat status;
+  if (!cover->hidden || S_ISDIR(cover->type)) return cover->hidden ? add_twins_below(guard, zone, cover->path, twins) : 0;
+  enum look look = look_at(zone->fd, cover->path, at, &status);
+  if (look == LOOK_FAILED) return guard_fail(guard, zone, cover->path);
+  return look == LOOK_FOUND && status.st_nlink > 1 && add_twin(twins, cover->identity) < 0 ? guard_fail(guard, zone, cover->path) : 0;
+}
+
+static int hide_twins_in(struct guard *guard, struct guard_zone *zone, const struct twins *twins) {
+  struct walk walk = {.zone = zone->fd, .wanted = twins->file, .wanted_count = twins->count, .entries_max = WALK_ENTRIES_MAX};
+  if (zone->fd < 0 || !zone->hide.patterns) return 0;
+  int done = walk_zone(&walk);
+  if (done < 0) guard_fail(guard, zone, errno == E2BIG ? "" : walk.at);
+  for (size_t i = 0; done == 0 && i < walk.count; i++) done = guard_hide_find(guard, zone, &walk.find[i]);
+  int error = errno;
+  walk_free(&walk);
+  errno = error;
+  return done;
+}
+
+int guard_hide_twins(struct guard *guard) {
+  struct twins twins = {NULL, 0};
+  int done = 0;
+  for (size_t i = 0; i < guard->zones && done == 0; i++)
+    for (size_t j = 0; j < guard->zone[i].covers && done == 0; j++) done = add_twins_of(guard, &guard->zone[i], &guard->zone[i].cover[j], &twins);
+  for (size_t i = 0; i < guard->zones && done == 0 && twins.count > 0; i++) done = hide_twins_in(guard, &guard->zone[i], &twins);
+  int error = errno;
+  free(twins.file);
+  errno = error;
+  return done;
+}
+
+/* ---- while the command runs ---- */
+
+void guard_hide_late(struct guard *guard, struct guard_zone *zone, const struct find *find) {
+  struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
+  if (S_ISLNK(find->type)) (void)hide_end(guard, zone, find->path, hide_now);
+  else if (!lies_in_hidden(zone, find->path)) (void)hide_now(guard, zone, find->path, &status);
+}
+
+void guard_hide_entry(struct guard *guard, struct guard_zone *zone, const char *directory, const char *name) {
+  char path[PATH_MAX], at[PATH_MAX];
+  struct stat status;
+  if (!zone->hide.patterns || !hide_matches(&zone->hide, directory, name, 1)) return;
+  if ((size_t)snprintf(path, sizeof path, "%s%s%s", directory, directory[0] ? "/" : "", name) >= sizeof path) return;
+  enum look look = look_at(zone->fd, path, at, &status);
+  if ((look != LOOK_FOUND && look != LOOK_LINK) || !hide_matches(&zone->hide, directory, name, S_ISDIR(status.st_mode) || S_ISLNK(status.st_mode))) return;
+  struct find find = {.kind = FIND_HIDDEN, .type = status.st_mode & S_IFMT, .identity = {status.st_dev, status.st_ino}, .path = path};
+  guard_hide_late(guard, zone, &find);
+}
+
+void guard_hide_below(struct guard *guard, struct guard_zone *zone, const char *directory) {
+  struct walk walk = {.zone = zone->fd, .start = directory, .hide = &zone->hide};
+  if (!zone->hide.patterns) return;
+  (void)walk_some(&walk, now_ns() + 5000000ull); /* the rest is found by the next walk of the zone */
+  for (size_t i = 0; i < walk.count; i++) guard_hide_late(guard, zone, &walk.find[i]);
+  walk_free(&walk);
+}

@@ -1,0 +1,83 @@
+#include "lib/hide.h"
+
+#include "lib/arena.h"
+#include "lib/report-failure.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int add_pattern(struct hide *hide, const char *pattern) {
+  const char **more = grow(hide->pattern, hide->patterns, sizeof *more);
+  if (!more) return -1;
+  hide->pattern = more;
+  hide->pattern[hide->patterns++] = pattern;
+  return 0;
+}
+
+int hide_read(struct hide *hide, const struct launchfile *file, const char *source, const char *target) {
+  struct entry entry;
+  size_t position = 0;
+  *hide = (struct hide){.source = source};
+  while (launchfile_next(file, &position, &entry))
+    if (entry.verb == V_HIDE && strcmp(entry.word[0], source) == 0 && strcmp(entry.word[1], target) == 0 && add_pattern(hide, entry.word[2]) < 0) return -1;
+  return 0;
+}
+
+void hide_free(struct hide *hide) {
+  free(hide->pattern);
+  *hide = (struct hide){0};
+}
+
+/* The last `count` words of `path`; NULL = it has fewer. */
+static const char *last_words(const char *path, size_t count) {
+  for (const char *at = path + strlen(path); at > path; at--)
+    if (at[-1] == '/' && --count == 0) return at;
+  return count == 1 ? path : NULL;
+}
+
+static size_t words_of(const char *pattern) {
+  size_t words = 1;
+  for (const char *at = pattern; *at; at++) words += *at == '/' && at[1];
+  return words;
+}
+
+/* Without the slash at the end of one for directories. */
+static int matches(const char *pattern, const char *path, int may_be_directory) {
+  char plain[PATH_MAX];
+  copy_text(plain, sizeof plain, pattern);
+  size_t length = strlen(plain);
+  if (length > 0 && plain[length - 1] == '/') {
+    if (!may_be_directory) return 0;
+    plain[length - 1] = 0;
+  }
+  const char *end = last_words(path, words_of(plain));
+  return end && fnmatch(plain, end, FNM_PATHNAME | FNM_NOESCAPE | FNM_CASEFOLD) == 0;
+}
+
+static int matches_any(const struct hide *hide, const char *path, int may_be_directory) {
+  for (size_t i = 0; i < hide->patterns; i++)
+    if (matches(hide->pattern[i], path, may_be_directory)) return 1;
+  return 0;
+}
+
+int hide_matches(const struct hide *hide, const char *at, const char *name, int may_be_directory) {
+  char path[2 * PATH_MAX];
+  snprintf(path, sizeof path, "%s/%s%s%s", hide->source, at, at[0] ? "/" : "", name);
+  return matches_any(hide, path, may_be_directory);
+}
+
+int hide_holds(const struct hide *hide, int is_directory) {
+  char path[PATH_MAX];
+  if (hide->patterns == 0) return 0;
+  copy_text(path, sizeof path, hide->source);
+  if (matches_any(hide, path, is_directory)) return 1;
+  for (char *slash = strrchr(path, '/'); slash && slash != path; slash = strrchr(path, '/')) {
+    *slash = 0;
+    if (matches_any(hide, path, 1)) return 1;
+  }
+  return 0;
+}
