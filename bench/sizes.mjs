@@ -1,5 +1,5 @@
-// What grows with a number: hosts, zones, variables, and so on, each from 1 to 10 000 or as far as it is accepted. No curve may be
-// steeper than linear, and what is refused is refused at once.
+// Costs that grow with a number of hosts, zones, variables, and so on, each from 1 to 10 000 or as far as it is accepted. No curve may
+// be steeper than linear, and too many are refused at once.
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeStage } from './stage.mjs'
@@ -65,7 +65,7 @@ const KINDS = {
   'KiB of output in JSON': (_, count) => ['--json', '--', 'head', '-c', String(count * 1024), '/dev/zero'],
 }
 
-/** What a user's earlier runs have left; the run itself does not ask for it. @returns words after `llm-do-exec` */
+/** A user's earlier runs have left it; the run itself does not ask for it. `words` come after `llm-do-exec`. */
 const REMAINS = {
   'waiting layers': {
     most: 1000,
@@ -133,7 +133,7 @@ async function remainsCurve(stage, progress, kind) {
   return { points: points.filter(({ count }) => count <= most) }
 }
 
-/** In a place of its own for each kind: what one leaves is not counted for another. */
+/** Another place for each kind: the remains of one do not count for another. */
 async function inOwnPlace(measure) {
   const stage = makeStage()
   try {

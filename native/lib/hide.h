@@ -1,5 +1,5 @@
 /*
- * Which names in a zone are hidden: the patterns of the policy, for files whose content the command must not read.
+ * Names that the policy hides in a zone: patterns for files whose content the command must not read.
  *
  * A pattern is compared with the last words of a path of the host, as many as it has: `.env` and `config/key` match at any depth, and in a
  * zone that begins below `config`, too. `*`, `?` and `[...]` match within one word; a slash at the end means directories, and links, which may

@@ -75,7 +75,7 @@ int tree_is_same(int at, const char *path, const struct tree_index *index, const
 /* Is the entry `name` a file without a set-id bit, and not changed since? */
 int tree_is_same_file(int directory, const char *name, const struct tree_file *file);
 
-/* Which directories are as they were, with all their files where these are asked for: a byte each, to be freed. NULL = too little memory. */
+/* One byte for each directory: 1 = it is as it was, with all its files where these are asked for. To be freed. NULL = too little memory. */
 uint8_t *tree_check(const struct tree_index *index, int zone, int with_files);
 /* Adds a name to a path of `*length` bytes. -1 = ENAMETOOLONG. */
 int tree_add_step(char path[PATH_MAX], size_t *length, const char *name);

@@ -1,4 +1,4 @@
-/** What a command takes of its caller and of the host, and what it makes so large or so deep that the runner cannot see to the end of it. */
+/** A command uses up what its caller and the host have, or makes something so large or so deep that the runner cannot see to the end of it. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { PLAIN_ID } from '../support/users.ts'

@@ -116,6 +116,7 @@ const hidden = list<string>(readHidePattern, {
   description:
     'Files and directories that the command finds empty and read-only in zones: names, or the last names of a path; none: those of lower layers are shown.',
   unit: 'list of patterns',
+  examples: [['.env*', 'secrets/']],
   flag: {
     name: 'hide',
     argument: 'PATTERN',
