@@ -95,6 +95,9 @@ const SHOWN = 200
 /** Printable, and not without end. */
 export const shown = (text: string): string => text.slice(0, SHOWN).replace(/[^\x20-\x7e]/g, '?')
 
+/** Servers that pass fields on as variables (CGI, WSGI) take both marks for the same. */
+const asVariable = (name: string): string => name.toLowerCase().replaceAll('_', '-')
+
 /** By these some servers take another method or path than that of the request, which is what was judged. */
 const OVERRIDES = new Set([
   'x-http-method-override',
@@ -111,10 +114,10 @@ const OVERRIDES = new Set([
 export function fieldsForServer(request: Request, host: TerminatedHost, isUpgrade: boolean): string[] {
   const fields = fieldsOf(request.rawHeaders)
   const isDropped = isHop(fields)
-  const added = new Set(host.headers.map(({ name }) => name.toLowerCase()))
-  const isOverride = (name: string): boolean => host.requests.length > 0 && OVERRIDES.has(name.replaceAll('_', '-'))
+  const added = new Set(host.headers.map(({ name }) => asVariable(name)))
+  const isOverride = (name: string): boolean => host.requests.length > 0 && OVERRIDES.has(asVariable(name))
   const kept = fields.filter(
-    ([name]) => !isDropped(name.toLowerCase()) && !added.has(name.toLowerCase()) && !isOverride(name.toLowerCase()),
+    ([name]) => !isDropped(name.toLowerCase()) && !added.has(asVariable(name)) && !isOverride(name),
   )
   const connection = isUpgrade ? ['Connection', 'Upgrade', 'Upgrade', 'websocket'] : ['Connection', 'keep-alive']
   return [...kept.flat(), ...host.headers.flatMap(({ name, value }) => [name, value]), ...connection]

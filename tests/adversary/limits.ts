@@ -1,4 +1,4 @@
-/** A command uses up what its caller and the host have, or makes something so large or so deep that the runner cannot see to the end of it. */
+/** Quotas of the caller and of the host that a command takes, and trees too large or too deep for a look at all of them. */
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { PLAIN_ID } from '../support/users.ts'

@@ -61,6 +61,13 @@ describe('a request', () => {
     ])
   })
 
+  test('goes on without a header that a server takes for that of the secret', () => {
+    const host = { ...HOST, headers: [{ name: 'X-Api-Key', value: 's' }] }
+    const names = (sent: string) => fieldsForServer(request('GET', '/x', sent), host, false).join()
+    expect(names('X_Api_Key: mine')).toBe('Host,a.example,X-Api-Key,s,Connection,keep-alive')
+    expect(names('X-Api-Keys: mine')).toContain('X-Api-Keys,mine')
+  })
+
   test('goes on without a header that names another method or path, where requests are limited', () => {
     const overrides = ['X-HTTP-Method-Override: DELETE', 'X_Original_URL: /admin', 'x-rewrite-url: /admin']
     const names = (requests: typeof HOST.requests) =>
