@@ -174,8 +174,9 @@ function hiddenPaths(
       (path) => isHidden(path, plan) && !request.homes.some((home) => holdsCredentials(path, home)),
     ),
   )
+  // People read a hint of what the command line names, and then no denial of it; JSON has one row of each path.
   const words = request.command.slice(1).filter((word) => word.startsWith('/') && isHidden(word, plan))
-  const others = existing([...new Set(words)].filter((word) => !hidden.includes(word)))
+  const others = existing([...new Set(words)].filter((word) => !request.captured || !hidden.includes(word)))
   const said = missingNames(endOf(outcome.stderr))
   const led = ledOut({ ...said, paths: said.paths.filter((name) => !hidden.includes(name)) }, prepared)
   const relative = request.command.slice(1).filter((word) => /^[^-/]/.test(word))
@@ -184,7 +185,7 @@ function hiddenPaths(
     hidden: [...hidden.map((path) => invisiblePath(path, prepared) ?? { path }), ...led],
     invisible: [
       ...others.flatMap((path) => invisiblePath(path, prepared) ?? []),
-      ...named.filter(({ path }) => !led.some((one) => one.path === path)),
+      ...named.filter(({ path }) => !request.captured || !led.some((one) => one.path === path)),
     ],
   }
 }
