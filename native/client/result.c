@@ -146,6 +146,10 @@ static const char *const MODULES[] = {"cannot find module", "cannot find package
 static const char *const CLOSED[] = {"permission denied", "EACCES", NULL};
 static const char *const SOCKETS[] = {"mkfifo", "fifo", "bind", "listen", "socket", ".sock", NULL};
 
+/* And as in src/report/loopback.ts. */
+static const char *const LOOPBACK[] = {"localhost", "127.0.0.1", "::1", NULL};
+static const char *const UNANSWERED[] = {"refused", "failed to connect", "couldn't connect", NULL};
+
 static int says(const char *text, const char *const *words) {
   for (; *words; words++)
     if (strcasestr(text, *words)) return 1;
@@ -226,6 +230,7 @@ int result_tells_of_refusal(const struct result *result) {
   if (result->capture->is_on) read_captured(stream, text);
   else read_said(result->status, text);
   if (says(text, REFUSALS)) return 1;
+  if (says(text, LOOPBACK) && says(text, UNANSWERED)) return 1;
   if (says(text, CLOSED) && is_about_sockets(result, text)) return 1;
   return text_names_hidden_path(result->file, text) || misses_name(result, text);
 }

@@ -30,6 +30,7 @@ import {
   seccompHint,
   UNBUFFERED_HINT,
 } from './hints.ts'
+import { loopbackHints } from './loopback.ts'
 import { networkDenials, networkHints, networkUse, networkWarnings, recordHints } from './network.ts'
 import { type LedPaths, observedDenials, observerWarnings } from './observed.ts'
 import { configLockedHint, guardWarnings, protectedHeadline, protectedHints } from './protected.ts'
@@ -47,6 +48,8 @@ export interface ClassifyExtras extends FailureContext {
   readonly pending?: Pending | undefined
   /** The output of the command was captured. */
   readonly isCaptured?: boolean
+  /** Ports of this host that the command has looked for at the loopback of the sandbox. */
+  readonly listening?: readonly number[]
   /** The same of what stderr names. */
   readonly hidden?: readonly InvisiblePath[]
   readonly led?: LedPaths
@@ -220,6 +223,7 @@ function hintsOf({ reason, outcome, plan, output, command, extras, error }: Hint
     ...(failed ? (extras.invisible ?? []).map(invisiblePathHint) : []),
     ...(failed && extras.hidden?.some(({ path }) => isOfPackages(path)) === true ? [PACKAGES_HINT] : []),
     ...(failed ? networkHints(outcome) : []),
+    ...loopbackHints(extras.listening ?? []),
     ...(plan.network.record === true ? recordHints(outcome) : []),
   ]
 }

@@ -15,6 +15,7 @@ import type { Plan } from '../plan/plan.ts'
 import { holdsCredentials, isWithin, normal } from '../plan/well-known-paths.ts'
 import { classify } from '../report/classify.ts'
 import type { InvisiblePath } from '../report/hints.ts'
+import { loopbackPorts } from '../report/loopback.ts'
 import { missingNames } from '../report/missing-names.ts'
 import type { LedPaths } from '../report/observed.ts'
 import type { Result } from '../report/result.ts'
@@ -23,6 +24,7 @@ import { withCallbacks } from './callbacks.ts'
 import { makeOwnDirectory } from './caller.ts'
 import { guardedLaunch, leave, makeCacheFor } from './leave.ts'
 import { ledOut } from './led-out.ts'
+import { listeningAmong } from './listening.ts'
 import { prepareZones } from './make-zones.ts'
 import { existing } from './observe.ts'
 import { type ExecOptions, type Prepared, prepareBy } from './plan-run.ts'
@@ -136,6 +138,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     interpreter: isInterpreterMissing(outcome) ? invisibleInterpreter(prepared) : undefined,
     homes: request.homes,
     led: ledRows(prepared, outcome),
+    listening: listeningFor(prepared, outcome),
     isCaptured: request.captured,
     pending: await pendingAfter({
       ...(outcome.layer === undefined ? {} : { layer: { ...outcome.layer, env: options.env ?? process.env } }),
@@ -143,6 +146,12 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     ...(plan.engine === undefined || outcome.failure === undefined ? {} : { program: `${nativeDirectory()}/llm-do` }),
     ...(facts.surroundings === undefined ? {} : { around: facts.surroundings }),
   })
+}
+
+/** Only what --allow-local can help. */
+function listeningFor({ plan }: Prepared, outcome: Outcome): readonly number[] {
+  if (outcome.exitCode === 0 || !endedOnItsOwn(outcome) || plan.network.mode === 'host') return []
+  return listeningAmong(loopbackPorts(endOf(outcome.stderr)))
 }
 
 /** Some names of the sandbox's root lie above the workspace on the host. The result has their path on the host, or leaves them out. */
@@ -165,8 +174,9 @@ function hiddenPaths(
       (path) => isHidden(path, plan) && !request.homes.some((home) => holdsCredentials(path, home)),
     ),
   )
+  // People read a hint of what the command line names, and then no denial of it; JSON has one row of each path.
   const words = request.command.slice(1).filter((word) => word.startsWith('/') && isHidden(word, plan))
-  const others = existing([...new Set(words)].filter((word) => !hidden.includes(word)))
+  const others = existing([...new Set(words)].filter((word) => !request.captured || !hidden.includes(word)))
   const said = missingNames(endOf(outcome.stderr))
   const led = ledOut({ ...said, paths: said.paths.filter((name) => !hidden.includes(name)) }, prepared)
   const relative = request.command.slice(1).filter((word) => /^[^-/]/.test(word))
@@ -175,7 +185,7 @@ function hiddenPaths(
     hidden: [...hidden.map((path) => invisiblePath(path, prepared) ?? { path }), ...led],
     invisible: [
       ...others.flatMap((path) => invisiblePath(path, prepared) ?? []),
-      ...named.filter(({ path }) => !led.some((one) => one.path === path)),
+      ...named.filter(({ path }) => !request.captured || !led.some((one) => one.path === path)),
     ],
   }
 }

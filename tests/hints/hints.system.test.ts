@@ -22,6 +22,7 @@ const KINDS = [
   'a sandbox with namespaces inside a sandbox',
   'a name without any network',
   'a secret without an end of TLS',
+  'a server of this host, at the loopback of the sandbox',
   'a pipe in the text of -c',
   'a question without a terminal',
 ]

@@ -346,6 +346,20 @@ const NETWORK: Rows = {
   },
 }
 
+/** Another server is asked for its port first. */
+const SERVE = `node -e 'const s = require("net").createServer((c) => c.end("served\\n")).listen(0, "127.0.0.1", () =>
+  require("fs").writeFileSync("port", String(s.address().port)))' & until test -s port; do sleep 0.05; done; PORT=$(cat port)`
+
+const LOCAL: Rows = {
+  'a server of this host, at the loopback of the sandbox': {
+    provoke: `${SERVE}; llm-do exec -- bash -c "exec 3<>/dev/tcp/localhost/$PORT; cat <&3"; s=$?; kill $!; rm port; exit $s`,
+    said: /is (host\.llm-do\.internal:\d+ inside, with --allow-local) \d+$/m,
+    follow: (script) =>
+      script.replace('llm-do exec', 'llm-do exec --allow-local $PORT').replace('localhost', 'host.llm-do.internal'),
+    shows: /^served$/m,
+  },
+}
+
 /* ---- workers, logs ---- */
 
 const READER = `printf -- '---\\nname: w\\ndescription: Reads.\\ntoolsets:\\n  shell:\\n    rules:\\n      - { pattern: ls, approval: preApproved }\\n      - { pattern: cat, approval: preApproved }\\n      - { pattern: wc, approval: ask }\\n---\\nRead.\\n' > w.worker`
@@ -372,5 +386,6 @@ export const ROWS = Object.entries<Row>({
   ...LIMITS,
   ...WALLS,
   ...NETWORK,
+  ...LOCAL,
   ...WORKERS,
 }).map(([title, row]) => ({ title, ...row }))
