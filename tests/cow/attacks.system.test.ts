@@ -153,11 +153,15 @@ describe(`as ${user}`, () => {
         if (name !== 'helper') writeFileSync(at(name), name)
         chmodSync(at(name), mode)
       }
-      await execa('python3', ['-c', 'import os, sys; os.setxattr(sys.argv[1], "user.own", b"kept")', at('held')])
+      const set = (file: string, name: string) =>
+        execa('python3', ['-c', 'import os, sys; os.setxattr(*sys.argv[1:], b"x")', file, name])
+      await set(at('held'), 'user.own')
       const { cow } = await place.run(`
         chmod 0777 helper script . .git; cp secret s; mv s secret; chmod 0664 secret; echo more >> held; chmod go-x held
         umask 0; touch new; mkdir empty; python3 -c 'import os; os.setxattr("held", "user.evil", b"x")'`)
       const id = cow?.id ?? ''
+      // Root's filter has refused it.
+      await set(join(place.layers, id, 'zone.0/up/held'), 'user.evil')
       const modes = () =>
         ['helper', 'script', '.', '.git', 'secret', 'held', 'new', 'empty'].map((name) =>
           (lstatSync(at(name), { throwIfNoEntry: false })?.mode ?? 0).toString(8).slice(-4),
