@@ -74,7 +74,7 @@ export function keepFailedRun({ env, exitStatus, directory, words, commandAt }: 
     dropOldest(place, FAILED_RUNS_MAX, (name) => ID.test(name))
 }
 
-/** The hosts of the last run that was refused some, next to the records. */
+/** The hosts of the last run that was refused some, next to the directory of the records. */
 const REFUSED_HOSTS = 'refused-hosts'
 /** The command chose these names: a shell offers only those that are words for it. */
 const HOST = /^[\w*][\w.*-]*(?::\d+)?$/
@@ -86,18 +86,12 @@ export function keepRefusedHosts(env: Environment, denials: readonly Pick<Denial
     .flatMap(({ fix }) => /^--allow-host (\S+)$/.exec(fix)?.[1] ?? [])
     .filter((host) => HOST.test(host))
   if (hosts.length === 0) return
-  const place = directoryOf(env)
-  try {
-    makePrivateDirectory(place)
-  } catch {
-    return // A shell then offers none.
-  }
   const lines = [...new Set(hosts)].slice(0, HOSTS_MAX).map((host) => `${host}\n`)
-  writePrivateFile({ directory: place, name: REFUSED_HOSTS, uid: own() }, lines.join(''))
+  writePrivateFile({ directory: ownDirectory(env, own()), name: REFUSED_HOSTS, uid: own() }, lines.join(''))
 }
 
 export function refusedHosts(env: Environment): readonly string[] {
-  const place = directoryOf(env)
+  const place = ownDirectory(env, own())
   if (!isOwnDirectory(place, own())) return []
   const text = readPrivateFile(join(place, REFUSED_HOSTS), { uid: own(), most: BYTES_MAX })?.toString('utf8') ?? ''
   return text.split('\n').filter((host) => HOST.test(host))
