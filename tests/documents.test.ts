@@ -75,7 +75,9 @@ describe('the documents', () => {
     const lines = README.split('\n')
     expect(lines.length).toBeLessThanOrEqual(151)
     const firstScreen = lines.slice(0, 40).join('\n')
-    expect(firstScreen).toMatch(/hello from \/workspace\n.*Read-only file system\n\[exit 2\]/s)
+    expect(firstScreen).toMatch(
+      /hello from \/workspace\n.*Read-only file system\n.*denied: write .*to allow it: --rw \.\n\[exit 2\]/s,
+    )
     expect(firstScreen).toMatch(/to allow it: --allow-host.*"exit_code":0/s)
     expect(firstScreen).toMatch(/make run.*make test/s)
   })

@@ -109,20 +109,20 @@ static void sweep_find(struct guard *guard, const struct guard_zone *zone, const
 /* To list one directory of so many takes less time than to seal and write the index. */
 #define STALE_SHARE 64
 
-/* Root, whose index has the files, keeps that of the beginning. */
+/* Root, whose index has the files, keeps that of the beginning; so does a zone that is not walked again. */
 static void keep_index(const struct guard *guard, struct guard_zone *zone, struct walk *walk) {
-  if (walk->records) zone->listed += walk->listed;
-  if (walk->records && walk->listed > 0) walk_take_index(walk, &zone->tree);
+  if (walk && walk->records) zone->listed += walk->listed;
+  if (walk && walk->records && walk->listed > 0) walk_take_index(walk, &zone->tree);
   if (guard->runs && zone->listed > zone->tree.directories / STALE_SHARE) tree_keep(&zone->tree, zone->fd, guard->runs);
 }
 
 /* Only directories that have changed since the run began are listed, and the next run lists only those that change later. */
 static void sweep_repositories(struct guard *guard, struct guard_zone *zone, const char *run) {
-  struct walk walk = {.zone = zone->fd, .for_git = 1, .known = &zone->tree, .records = geteuid() != 0 && guard->runs};
-  if (!zone->has_git) return;
+  struct walk walk = {.zone = zone->fd, .for_git = 1, .hide = zone->hide.patterns ? &zone->hide : NULL, .known = &zone->tree, .records = geteuid() != 0 && guard->runs};
+  if (!zone->has_git) return zone->only_hides ? keep_index(guard, zone, NULL) : (void)0;
   int done = walk_zone(&walk);
   for (size_t i = 0; i < walk.count; i++)
-    if (guard_is_new(zone, &walk.find[i])) sweep_find(guard, zone, &walk.find[i], run);
+    if (walk.find[i].kind != FIND_HIDDEN && guard_is_new(zone, &walk.find[i])) sweep_find(guard, zone, &walk.find[i], run);
   if (done < 0) on_unseen(guard, zone, walk.at);
   else keep_index(guard, zone, &walk);
   walk_free(&walk);

@@ -32,6 +32,19 @@ void hide_free(struct hide *hide) {
   *hide = (struct hide){0};
 }
 
+/* FNV-1a (RFC 9923), with the NUL at the end of the text. */
+static uint64_t add_sum(uint64_t sum, const char *text) {
+  for (size_t i = 0; i <= strlen(text); i++) sum = (sum ^ (unsigned char)text[i]) * 0x100000001b3ull;
+  return sum;
+}
+
+uint64_t hide_sum(const struct hide *hide) {
+  if (!hide || hide->patterns == 0) return 0;
+  uint64_t sum = add_sum(0xcbf29ce484222325ull, hide->source);
+  for (size_t i = 0; i < hide->patterns; i++) sum = add_sum(sum, hide->pattern[i]);
+  return sum ? sum : 1;
+}
+
 /* The last `count` words of `path`; NULL = it has fewer. */
 static const char *last_words(const char *path, size_t count) {
   for (const char *at = path + strlen(path); at > path; at--)

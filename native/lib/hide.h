@@ -9,6 +9,8 @@
 
 #include "lib/launch-file.h"
 
+#include <stdint.h>
+
 struct hide {
   const char *source; /* of the zone, on the host */
   const char **pattern;
@@ -18,6 +20,9 @@ struct hide {
 /* The patterns of the zone with this source and target; hide_free. 0, or -1 with errno. */
 int hide_read(struct hide *hide, const struct launchfile *file, const char *source, const char *target);
 void hide_free(struct hide *hide);
+
+/* Differs for other patterns or another source; 0 = nothing is hidden, which NULL means, too. */
+uint64_t hide_sum(const struct hide *hide);
 
 /* Is `name` hidden in the directory `at` of the zone, by a pattern of what it may be? */
 int hide_matches(const struct hide *hide, const char *at, const char *name, int may_be_directory);

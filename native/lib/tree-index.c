@@ -122,12 +122,12 @@ int tree_is_same(int at, const char *path, const struct tree_index *index, const
 struct head {
   char seal[MAC_TEXT]; /* of all bytes after it */
   char format[32];
-  uint64_t device, inode;
+  uint64_t device, inode, hides;
   uint32_t directories, files, names_size, has_files;
 };
 
 /* Change its number together with the layout, or with the contexts of the walk (lib/walk.c). */
-#define FORMAT "tree index 2"
+#define FORMAT "tree index 3"
 
 void tree_free(struct tree_index *index) {
   free(index->bytes);
@@ -141,7 +141,7 @@ static void find_parts(struct tree_index *index) {
   index->file = (const struct tree_file *)(index->directory + head->directories);
   index->names = (const char *)(index->file + head->files);
   index->directories = head->directories, index->files = head->files, index->names_size = head->names_size;
-  index->has_files = head->has_files;
+  index->has_files = head->has_files, index->hides = head->hides;
 }
 
 int tree_make(struct tree_index *index, const struct tree_index *parts) {
@@ -150,7 +150,7 @@ int tree_make(struct tree_index *index, const struct tree_index *parts) {
   index->bytes = malloc(index->size);
   if (!index->bytes) return -1;
   struct head *head = (struct head *)index->bytes;
-  *head = (struct head){.directories = parts->directories, .files = parts->files, .names_size = parts->names_size, .has_files = parts->has_files};
+  *head = (struct head){.directories = parts->directories, .files = parts->files, .names_size = parts->names_size, .has_files = parts->has_files, .hides = parts->hides};
   find_parts(index);
   memcpy(head + 1, parts->directory, directories);
   if (files > 0) memcpy((char *)(head + 1) + directories, parts->file, files);
@@ -180,7 +180,7 @@ int tree_find_named(const struct tree_index *index, uint32_t above, const char *
 /* One for each large zone; the oldest goes. They lie in memory, as a rule: 8 MiB hold some 100,000 directories, or 200,000 files of root's. */
 #define KEPT_MAX 16
 #define KEPT_BYTES_MAX (8u << 20)
-#define FILE_NAME "%llx-%llx"
+#define FILE_NAME "%llx-%llx-%llx"
 
 /*
  * Next to the secret of the seals, which only lies where no zone can be (lib/seal.h). A user without a runtime directory has the directory of the
@@ -199,9 +199,9 @@ static int open_place(const char *runs, int is_made, unsigned char secret[SECRET
   return -1;
 }
 
-static int name_of(int zone, char *name, size_t room, struct status *status) {
+static int name_of(int zone, uint64_t hides, char *name, size_t room, struct status *status) {
   if (look_up(zone, "", status) < 0) return -1;
-  return (size_t)snprintf(name, room, FILE_NAME, (unsigned long long)device_of(status), (unsigned long long)status->inode) < room ? 0 : -1;
+  return (size_t)snprintf(name, room, FILE_NAME, (unsigned long long)device_of(status), (unsigned long long)status->inode, (unsigned long long)hides) < room ? 0 : -1;
 }
 
 static int read_whole(struct tree_index *index, int fd) {
@@ -217,25 +217,25 @@ static void seal_of(const struct tree_index *index, const unsigned char secret[S
   seal_for(secret, FORMAT, index->bytes + MAC_TEXT, index->size - MAC_TEXT, seal);
 }
 
-static int accept(struct tree_index *index, const struct status *root, const unsigned char secret[SECRET_BYTES]) {
+static int accept(struct tree_index *index, const struct status *root, uint64_t hides, const unsigned char secret[SECRET_BYTES]) {
   const struct head *head = (const struct head *)index->bytes;
   char seal[MAC_TEXT];
   seal_of(index, secret, seal);
-  if (memcmp(seal, head->seal, sizeof seal) != 0 || head->device != device_of(root) || head->inode != root->inode) return 0;
+  if (memcmp(seal, head->seal, sizeof seal) != 0 || head->device != device_of(root) || head->inode != root->inode || head->hides != hides) return 0;
   find_parts(index);
   index->device = device_of(root);
   index->mount = root->mount;
   return 1;
 }
 
-void tree_read(struct tree_index *index, int zone, const char *runs) {
+void tree_read(struct tree_index *index, int zone, uint64_t hides, const char *runs) {
   char name[64];
   unsigned char secret[SECRET_BYTES];
   struct status root;
   int place = open_place(runs, 0, secret), fd = -1;
   *index = (struct tree_index){0};
-  if (place >= 0 && name_of(zone, name, sizeof name, &root) == 0) fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd >= 0 && (read_whole(index, fd) < 0 || !accept(index, &root, secret))) tree_free(index);
+  if (place >= 0 && name_of(zone, hides, name, sizeof name, &root) == 0) fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd >= 0 && (read_whole(index, fd) < 0 || !accept(index, &root, hides, secret))) tree_free(index);
   if (fd >= 0) close(fd);
   if (place >= 0) close(place);
 }
@@ -289,7 +289,7 @@ void tree_keep(const struct tree_index *index, int zone, const char *runs) {
   struct status root;
   if (!index->bytes || index->size > KEPT_BYTES_MAX) return;
   int place = open_place(runs, 1, secret);
-  if (place >= 0 && name_of(zone, name, sizeof name, &root) == 0) {
+  if (place >= 0 && name_of(zone, index->hides, name, sizeof name, &root) == 0) {
     struct head *head = (struct head *)index->bytes;
     snprintf(head->format, sizeof head->format, "%s", FORMAT);
     head->device = device_of(&root), head->inode = root.inode;

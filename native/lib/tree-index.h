@@ -49,6 +49,7 @@ struct tree_directory {
   uint8_t parts;         /* of a repository that it holds (lib/repository.h) */
   uint8_t systems;       /* bit N: it has an entry with the name of system N */
   uint8_t is_named;      /* it is such an entry */
+  uint8_t hides;         /* it has an entry that is hidden: it is listed each time */
 };
 
 struct tree_index {
@@ -59,6 +60,7 @@ struct tree_index {
   const char *names;
   uint32_t directories, files, names_size;
   uint32_t has_files; /* of each directory */
+  uint64_t hides; /* the sum of what the walk was to hide (lib/hide.h), 0 = nothing: another walk has not noted which directories hide something */
   uint64_t device, mount; /* of the zone's root */
 };
 
@@ -88,7 +90,7 @@ int tree_find(const struct tree_index *index, uint32_t above, uint32_t from, con
 int tree_find_named(const struct tree_index *index, uint32_t above, const char *name);
 void tree_free(struct tree_index *index);
 
-/* Reads what was kept of the zone; without it the index is empty. `runs` is the directory of the runs. */
-void tree_read(struct tree_index *index, int zone, const char *runs);
+/* Reads what was kept of the zone for that sum; without it the index is empty. `runs` is the directory of the runs. */
+void tree_read(struct tree_index *index, int zone, uint64_t hides, const char *runs);
 /* Keeps it. What cannot be kept is listed again. */
 void tree_keep(const struct tree_index *index, int zone, const char *runs);

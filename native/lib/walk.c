@@ -280,6 +280,7 @@ static int on_hidden(struct listing *listing, const char *name) {
   if (!hide_matches(walk->hide, walk->at, name, 1)) return 0;
   int found = status_of(listing, name, &status);
   if (found <= 0 || !hide_matches(walk->hide, walk->at, name, S_ISDIR(status.st_mode) || S_ISLNK(status.st_mode))) return found < 0 ? -1 : 0;
+  if (walk->records) walk->record[listing->index].hides = 1;
   struct find find = find_of(FIND_HIDDEN, arena_join(&walk->arena, walk->at, name), &status);
   return find.path ? add_find(walk, &find) : -1;
 }
@@ -393,13 +394,14 @@ static int read_place(struct listing *listing) {
 
 /* An index that can say what this walk looks for. */
 static int can_be_known(const struct walk *walk) {
-  if (!walk->known || !walk->known->bytes || walk->hide || walk->start || walk->for_linked || walk->for_links || walk->wanted_count > 0) return 0;
+  if (!walk->known || !walk->known->bytes || walk->start || walk->for_linked || walk->for_links || walk->wanted_count > 0) return 0;
+  if (walk->hide && walk->known->hides != hide_sum(walk->hide)) return 0;
   return !walk->for_set_id || walk->known->has_files;
 }
 
 static const struct tree_directory *find_known(const struct walk *walk, const struct pending *place) {
   const struct tree_directory *known = place->known < 0 ? NULL : &walk->known->directory[place->known];
-  return known && known->context == place->context ? known : NULL;
+  return known && known->context == place->context && !(walk->hide && known->hides) ? known : NULL;
 }
 
 static int is_same_with_files(const struct walk *walk, const struct tree_directory *known) { return walk->same && walk->same[known - walk->known->directory]; }
@@ -537,7 +539,7 @@ static int make_index(struct walk *walk, struct tree_index *index) {
   if (!walk->records || !walk->mount || walk->pending_count < INDEXED_MIN || name_records(walk) < 0) return -1;
   return tree_make(index, &(struct tree_index){.directory = walk->record, .file = walk->file, .names = walk->names, .directories = (uint32_t)walk->pending_count,
                                                .files = (uint32_t)walk->files, .names_size = (uint32_t)walk->names_size, .has_files = (uint32_t)walk->for_set_id,
-                                               .device = walk->device, .mount = walk->mount});
+                                               .hides = hide_sum(walk->hide), .device = walk->device, .mount = walk->mount});
 }
 
 void walk_take_index(struct walk *walk, struct tree_index *index) {

@@ -57,7 +57,7 @@ static int tells(const char *status, const char *text) {
   struct launchfile file = unit_launchfile(BYTES("bind\0/usr\0/usr\0end"));
   struct capture capture = {.is_on = 1};
   capture.stream[1] = (struct stream){.bytes = (char *)(uintptr_t)text, .seen = strlen(text), .head = strlen(text)};
-  struct result result = {.file = &file, .status = status, .capture = &capture};
+  struct result result = {.file = &file, .status = status, .command = (char *[]){NULL}, .capture = &capture};
   EXPECT_NUMBER(result_read(&result), 0);
   return result_tells_of_refusal(&result);
 }

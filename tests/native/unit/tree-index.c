@@ -40,9 +40,10 @@ static void remove_zone(void) {
 }
 
 static int for_files; /* as root looks */
+static const struct hide *hidden;
 
 static void walk_with(const struct tree_index *known, struct walk *walk) {
-  *walk = (struct walk){.zone = zone, .for_git = 1, .for_empty = 1, .for_set_id = for_files, .known = known, .records = 1};
+  *walk = (struct walk){.zone = zone, .for_git = 1, .for_empty = 1, .for_set_id = for_files, .hide = hidden, .known = known, .records = 1};
   EXPECT_NUMBER(walk_zone(walk), 0);
 }
 
@@ -104,6 +105,27 @@ UNIT("a repository without a name, one below modules, and one of another system 
   settle();
   index_zone();
   EXPECT_NUMBER(expect_same(), 0);
+  remove_zone();
+}
+
+UNIT("what is hidden is found again where nothing has changed, and by an index for the same patterns alone") {
+  struct hide both = {base, (const char *[]){".env*", "e7/key"}, 2}, one = {base, (const char *[]){".env*"}, 1};
+  make_zone();
+  for (int i = 0; i < 2; i++) close(openat(zone, i ? "d1/e7/key" : "d2/e2/.env", O_CREAT | O_WRONLY, 0600));
+  settle();
+  EXPECT(index_zone() > 100);
+  hidden = &one;
+  EXPECT(expect_same() > 100); /* an index of a walk that hid nothing */
+  EXPECT(index_zone() > 100);
+  EXPECT_NUMBER(expect_same(), 1); /* where .env is */
+  hidden = &both;
+  EXPECT(expect_same() > 100);
+  EXPECT(index_zone() > 100);
+  EXPECT_NUMBER(expect_same(), 2);
+  close(openat(zone, "d5/.ENV.local", O_CREAT | O_WRONLY, 0600));
+  EXPECT_NUMBER(expect_same(), 3);
+  hidden = NULL;
+  EXPECT_NUMBER(expect_same(), 1);
   remove_zone();
 }
 
@@ -224,7 +246,7 @@ static void expect_kept(size_t listed_least, size_t listed_most) {
   struct walk walk;
   snprintf(runs, sizeof runs, "%s.own/llm-do/runs", base);
   tree_free(&tree);
-  tree_read(&tree, zone, runs);
+  tree_read(&tree, zone, 0, runs);
   walk_with(&tree, &walk);
   EXPECT(walk.listed >= listed_least && walk.listed <= listed_most);
   walk_free(&walk);
@@ -262,7 +284,7 @@ UNIT("an index is kept for the next run, and one that is damaged, open to others
     int fd = open(file, O_RDWR);
     uint32_t word = 0, damaged = UINT32_MAX;
     EXPECT(pread(fd, &word, sizeof word, at) > 0 && pwrite(fd, &damaged, sizeof word, at) > 0);
-    tree_read(&tree, zone, runs);
+    tree_read(&tree, zone, 0, runs);
     EXPECT(tree.bytes == NULL);
     tree_free(&tree);
     EXPECT(pwrite(fd, &word, sizeof word, at) > 0 && ftruncate(fd, whole.st_size) == 0);
