@@ -1,5 +1,5 @@
 /**
- * Which ports this host listens on.
+ * Finds the ports that this host listens on.
  * Edge: reads /proc/net.
  */
 import { readFileSync } from 'node:fs'
@@ -18,6 +18,6 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, 'latin1')
   } catch {
-    return '' // Without IPv6 there is no second table.
+    return '' // The kernel has only the first table without IPv6.
   }
 }
