@@ -122,7 +122,8 @@ static int put_set(struct variables *list, const struct entry *entry) {
   if (!value || !*value) value = entry->word[1];
   if (!*value && entry->verb == V_LOCALE) return 0;
   char *variable = join(entry->word[0], value);
-  return variable ? put(list, variable) : -1;
+  if (!variable || put(list, variable) < 0) return free(variable), -1;
+  return 0;
 }
 
 static int put_entry(struct variables *list, const struct variables *given, const struct entry *entry) {

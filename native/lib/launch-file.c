@@ -135,7 +135,7 @@ int launchfile_has_namespaces(const struct launchfile *file) {
 }
 
 int launchfile_has_filter(const struct launchfile *file) {
-  struct entry entry;
+  struct entry entry = {.word = {""}};
   return launchfile_find(file, V_SECCOMP, &entry) && strcmp(entry.word[0], "off") != 0;
 }
 
