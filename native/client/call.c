@@ -294,13 +294,13 @@ static int add_word(struct key *key, enum key_word word, const struct call *call
 
 int call_key(struct call *call, enum key_variables variables, struct key *key) {
   key->count = 0, key->used = 0;
+  if (find_given(call) < 0) return -1;
   program_find(call->command[0], getenv("PATH"), &call->program);
   for (int word = 0; word < KEY_WORDS; word++) {
     if (word == KEY_DIRECTORY) call->key_directory = key->used;
     if (add_word(key, (enum key_word)word, call) < 0) return -1;
   }
   if (key_add(key, call->program.key) < 0) return -1;
-  if (find_given(call) < 0) return -1;
   call->key_options = key->used;
   if (add_options(call, variables, key, 0) < 0) return -1;
   call->key_environment = key->used;

@@ -316,7 +316,7 @@ static int watch_parent(struct run *run) {
 
 static int find_plan(struct run *run) {
   int found = open_plan(run, KEY_FOR_ANY);
-  if (run->call->given[0] && (found < 0 || !given_are_unknown(&run->file, run->call->given))) {
+  if (run->call->given && run->call->given[0] && (found < 0 || !given_are_unknown(&run->file, run->call->given))) {
     if (run->fd >= 0) close(run->fd);
     found = open_plan(run, KEY_BY_NAME);
   }

@@ -294,7 +294,7 @@ static void look_at_memory(struct run *run) {
 }
 
 /* The command has ended, and its last output waits for a reader: as long as the run may take. */
-static int awaits_reader(const struct run *run) { return run->engine.is_gone && !run->stop.has_begun && stream_files_are_busy(&run->stdio.files); }
+static int awaits_reader(const struct run *run) { return run->outcome.started_ns && run->engine.is_gone && !run->stop.has_begun && stream_files_are_busy(&run->stdio.files); }
 
 static void give_up_reader(struct run *run) {
   run_stop(run, CAUSE_DEADLINE, 0);

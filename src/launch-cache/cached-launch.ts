@@ -58,7 +58,7 @@ export function writeCachedFile(inputs: CachedInputs): { readonly bytes: Uint8Ar
 export function poolDigest({ key, records }: Pick<CachedInputs, 'key' | 'records'>): string {
   const plan = writeLaunchFile([
     ...key.slice(0, KEY_CALLER.length).map((word): LaunchRecord => ['key', word]),
-    ...records,
+    ...records.filter(([verb]) => verb !== 'keep-errors'), // A sandbox serves both, and keeps none.
   ])
   return createHash('sha256').update(plan).digest('hex')
 }

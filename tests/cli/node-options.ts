@@ -2,7 +2,6 @@
  * No word, variable or file of a caller is an option of the node that runs the program. The attack: a command in a sandbox leaves a
  * file in the workspace, and the next ordinary call has a word or a variable that makes node load it on the host.
  */
-import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -10,7 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
 import { unmetNeeds } from '../support/needs.ts'
 import { newerNodes } from '../support/nodes.ts'
-import { type PackageCopy, packageCopy } from '../support/package.ts'
+import { type PackageCopy, packageCopy, takeScripts } from '../support/package.ts'
 
 /** Each payload leaves a file named after its attack. `works`: major versions of node that the control shows to obey it behind the name of a script. */
 type Attack = readonly [name: string, text: string, works: readonly number[]]
@@ -131,7 +130,7 @@ export function describeNodeOptions({ nodes, positions }: Tried): void {
   describe.each(WAYS)('by %s', (way) => {
     beforeAll(async () => {
       built.package = await packageCopy()
-      if (way !== WAYS[0]) execFileSync(process.execPath, [join(built.package.root, 'scripts/commands.mjs')])
+      if (way !== WAYS[0]) takeScripts(built.package.root)
     })
     afterAll(() => built.package?.remove())
 

@@ -19,8 +19,9 @@ export const PROBE = '/probe'
 
 export const probeFile = (): string => join(checkoutFor(currentUser()), 'bin', 'probe')
 
-export async function makeTestSite(): Promise<TestSite> {
-  const base = await temporaryDirectory({ mode: 0o755 })
+/** @param own where it is made, by default a directory of the running test */
+export async function makeTestSite(own?: string): Promise<TestSite> {
+  const base = own ?? (await temporaryDirectory({ mode: 0o755 }))
   const zone = join(base, 'zone')
   await mkdir(zone)
   await writeFile(join(zone, 'notes'), 'host\n')

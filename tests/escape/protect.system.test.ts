@@ -3,10 +3,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, watch, writ
 import { appendFile, chmod, mkdir, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
-import { beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Outcome } from '../../src/backends/outcome.ts'
 import { cliWords, runCli } from '../support/cli.ts'
-import { temporaryDirectory } from '../support/directory.ts'
+import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { commOf, descendantsOf, until } from '../support/processes.ts'
 import { makeTestSite, sh, type TestSite } from './chain.ts'
@@ -172,14 +172,18 @@ describeWith(['git', 'userns'], 'in a repository with a submodule and a worktree
 
   const plant = (paths: readonly string[]) =>
     `cd /zone; for path in ${paths.join(' ')}; do mkdir -p "$(dirname $path)"; echo evil >>$path && echo "$path"; done 2>/dev/null; true`
-  const move = `cd /zone; for path in ${MOVES.join(' ')}; do mv $path evil && echo "$path" && mv evil $path; done 2>/dev/null; true`
+  // mv copies what is a mount, until the run is stopped for the copy.
+  const move = `cd /zone; rm -rf evil; for path in ${MOVES.join(' ')}; do mv $path evil && echo "$path" && mv evil $path; done 2>/dev/null; true`
   /** One repository for all: what is protected is there after each. */
-  const made: { site?: TestSite } = {}
+  const made: { site?: TestSite; remove?: () => Promise<void> } = {}
   const place = (): TestSite => made.site as TestSite
   beforeAll(async () => {
-    made.site = await makeTestSite()
+    const { path, remove } = await newDirectory({ mode: 0o755 })
+    made.remove = remove
+    made.site = await makeTestSite(path)
     await makeRepository(place())
   })
+  afterAll(() => made.remove?.())
 
   test('what git runs or obeys can be neither changed nor moved away', async () => {
     const script = `(${plant(CHANGES)})\n${move}`

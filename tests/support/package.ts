@@ -1,12 +1,13 @@
 /**
  * A copy of the built package, for tests that change something of it: which node it takes, for one.
  */
-import { chmodSync, cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { newDirectory } from './directory.ts'
 import { checkoutFor, currentUser, type User } from './users.ts'
 
-const PARTS = ['bin', 'dist', 'package.json', 'profiles', 'schemas', 'workers', 'scripts']
+const PARTS = ['bin', 'dist', 'package.json', 'profiles', 'schemas', 'workers', 'scripts', 'native/lib/contract.h']
 
 export interface PackageCopy {
   readonly root: string
@@ -25,9 +26,19 @@ export function recordFailingNode(root: string): void {
   writeFileSync(join(root, 'dist/node-path'), `${failing}\n`)
 }
 
+/** As npm leaves it without install scripts: the commands are scripts, and the native programs a package beside it. */
+export function takeScripts(root: string): void {
+  const beside = join(root, '../@llm-do', `exec-${process.platform}-${process.arch}`)
+  cpSync(root, beside, { recursive: true })
+  rmSync(join(root, 'bin'), { recursive: true })
+  execFileSync(process.execPath, [join(root, 'scripts/commands.mjs')])
+}
+
 /** @param owner who can read it; the user of this process by default */
 export async function packageCopy(owner: User = currentUser()): Promise<PackageCopy> {
-  const { path: root, remove } = await newDirectory({ owner, mode: 0o755 })
+  const { path, remove } = await newDirectory({ owner, mode: 0o755 })
+  const root = join(path, 'node_modules/llm-do-exec')
+  mkdirSync(root, { recursive: true })
   for (const part of PARTS)
     if (existsSync(join(checkoutFor(currentUser()), part)))
       cpSync(join(checkoutFor(currentUser()), part), join(root, part), { recursive: true })
