@@ -111,7 +111,7 @@ static void check_streams(struct run *run) {
 static void replace_files(struct run *run) {
   struct entry terminal;
   int which;
-  /* Who gets output as frames keeps it as he likes. */
+  /* A caller that gets output as frames keeps it himself. */
   run->stdio.files.keeps_errors = run->line.output[1].fd < 0 && launchfile_find(&run->file, V_KEEP_ERRORS, &terminal);
   if (run->warm.directory || (launchfile_find(&run->file, V_TERMINAL, &terminal) && strcmp(terminal.word[0], "on") == 0)) return;
   if (stream_files_replace(&run->stdio.files, run->stdio.own, &which) < 0) run_refuse(run, "launch: carry stream", stream_name(which));

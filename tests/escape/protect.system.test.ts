@@ -172,7 +172,7 @@ describeWith(['git', 'userns'], 'in a repository with a submodule and a worktree
 
   const plant = (paths: readonly string[]) =>
     `cd /zone; for path in ${paths.join(' ')}; do mkdir -p "$(dirname $path)"; echo evil >>$path && echo "$path"; done 2>/dev/null; true`
-  // mv copies what is a mount, until the run is stopped for the copy.
+  // mv copies a mount point, and the run is stopped for the copy.
   const move = `cd /zone; rm -rf evil; for path in ${MOVES.join(' ')}; do mv $path evil && echo "$path" && mv evil $path; done 2>/dev/null; true`
   /** One repository for all: what is protected is there after each. */
   const made: { site?: TestSite; remove?: () => Promise<void> } = {}

@@ -26,10 +26,10 @@ export function recordFailingNode(root: string): void {
   writeFileSync(join(root, 'dist/node-path'), `${failing}\n`)
 }
 
-/** As npm leaves it without install scripts: the commands are scripts, and the native programs a package beside it. */
+/** As npm leaves it without install scripts: the commands are scripts, and another package has the native programs. */
 export function takeScripts(root: string): void {
-  const beside = join(root, '../@llm-do', `exec-${process.platform}-${process.arch}`)
-  cpSync(root, beside, { recursive: true })
+  const other = join(root, '../@llm-do', `exec-${process.platform}-${process.arch}`)
+  cpSync(root, other, { recursive: true })
   rmSync(join(root, 'bin'), { recursive: true })
   execFileSync(process.execPath, [join(root, 'scripts/commands.mjs')])
 }

@@ -1,5 +1,5 @@
 /**
- * A small server of the protocol of agents, for one machine: docs/reference/fleet-server.md has the protocol. Agents register, poll for tasks, stream
+ * A small server of the protocol of agents, for one machine: docs/internals/fleet-protocol.md has the protocol. Agents register, poll for tasks, stream
  * their output and report how they ended; people submit, watch and cancel them on one page.
  *
  * One process, one SQLite file (store.ts), one directory of ZIP files named by identifiers of our own. It listens on 127.0.0.1 only.
