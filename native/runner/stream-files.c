@@ -209,11 +209,16 @@ int stream_files_replace(struct stream_files *files, int fds[3], int *which) {
 }
 
 const char *stream_files_said(const struct stream_files *files) {
+  static const char DIGITS[] = "0123456789abcdef";
   static char text[2 * SAID_MAX + 1];
   const struct said *said = files->said;
   if (!said || !said->seen) return NULL;
   size_t size = said->seen < SAID_MAX ? said->seen : SAID_MAX;
-  for (size_t i = 0; i < size; i++) snprintf(text + 2 * i, 3, "%02x", (unsigned char)said->bytes[(said->seen - size + i) % SAID_MAX]);
+  for (size_t i = 0; i < size; i++) {
+    unsigned char byte = (unsigned char)said->bytes[(said->seen - size + i) % SAID_MAX];
+    text[2 * i] = DIGITS[byte >> 4], text[2 * i + 1] = DIGITS[byte & 15];
+  }
+  text[2 * size] = 0;
   return text;
 }
 
