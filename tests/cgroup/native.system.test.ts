@@ -21,11 +21,11 @@ async function drive(...words: readonly (string | number)[]): Promise<string> {
 const driveJson = async (...words: readonly (string | number)[]): Promise<Record<string, number>> =>
   JSON.parse(await drive(...words)) as Record<string, number>
 
-/** Waits for the guest's first output: true then, false when it ended without any. */
+/** Waits for the guest's first output: true then, false when it ended without any. Its exit may come before what it has printed. */
 const hasSpoken = (child: Pick<ChildProcess, 'stdout' | 'once'>): Promise<boolean> =>
   new Promise((resolve) => {
     child.stdout?.once('data', () => resolve(true))
-    child.once('exit', () => resolve(false))
+    child.once('close', () => resolve(false))
   })
 
 /** A shell script that runs in a group until it is killed; ready when it has printed a line. */
