@@ -3,7 +3,7 @@ import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.t
 import { OPTION_GROUPS } from '../policy/options.ts'
 import { OWN_OPTIONS } from './exec-arguments.ts'
 import { type Block, markdownPage, marked, roffPage } from './man-formats.ts'
-import { DECLARED, type SubcommandDeclaration, usageOf } from './subcommands.ts'
+import { DECLARED, JSON_FLAG, type SubcommandDeclaration, usageOf } from './subcommands.ts'
 
 const EXIT_STATUSES: readonly (readonly [string, string])[] = [
   ['0-255', 'the exit code of the command'],
@@ -23,7 +23,7 @@ function optionEntry(option: ExplainedOption): Block {
   const { name, argument, isArgumentOptional, help, unit, standard, repeats, environment } = option
   const value = argument === undefined ? '' : isArgumentOptional ? `[=${argument}]` : ` ${argument}`
   const details = [
-    repeats ? 'May be given more than once.' : '',
+    repeats ? 'Repeatable.' : '',
     unit === undefined || argument === undefined || unit.includes('mapping') ? '' : `Value: ${unit}.`,
     standard === undefined || standard === '[]' || standard === 'false' ? '' : `Default: ${standard}.`,
     `Variable: ${environment}.`,
@@ -36,7 +36,7 @@ function subcommandEntries(before: string, declaration: SubcommandDeclaration): 
   const { name, help, flags = [], actions = [], isActionOptional } = declaration
   const path = `${before} ${name}`
   const own = actions.length > 0 && isActionOptional !== true ? [] : [{ ...declaration, actions: [] }]
-  const details = flags.map((flag) => `--${flag.name}: ${flag.help}`)
+  const details = flags.filter((flag) => flag !== JSON_FLAG).map((flag) => `--${flag.name}: ${flag.help}`)
   return [
     ...own.map((one) => entry(path, ` ${usageOf(one)}`.trimEnd(), [help, ...details].join(' '))),
     ...actions.flatMap((action) => subcommandEntries(path, action)),
@@ -84,7 +84,7 @@ const BLOCKS: readonly Block[] = [
   ),
   paragraph(
     'An option wins over its variable, and a variable over the profile. Sizes are 1024-based (512m, 2G, 512MiB); times have a unit (500ms, 30s, 5m).',
-    'In a variable, an option that may be given more than once takes one value per line.',
+    'In a variable, a repeatable option takes one value per line.',
   ),
   ...OWN_OPTIONS.map((option) => entry(option.flags, 'argument' in option ? ` ${option.argument}` : '', option.help)),
   ...OPTION_GROUPS.flatMap((group): readonly Block[] => [
@@ -92,6 +92,7 @@ const BLOCKS: readonly Block[] = [
     ...EXPLAINED_OPTIONS.filter((option) => option.group === group).map(optionEntry),
   ]),
   section('OTHER COMMANDS'),
+  paragraph('With --json, a command prints JSON.'),
   ...DECLARED.filter(({ name }) => name !== 'exec').flatMap((declaration) => subcommandEntries('llm-do', declaration)),
   paragraph('Any other first word is refused.'),
   section('EXIT STATUS'),

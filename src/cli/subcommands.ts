@@ -64,7 +64,7 @@ export interface SubcommandDeclaration {
   readonly takesCommandLine?: true
 }
 
-const JSON_FLAG: FlagDeclaration = { name: 'json', help: 'Print JSON.' }
+export const JSON_FLAG: FlagDeclaration = { name: 'json', help: 'Print JSON.' }
 
 export const SUBCOMMANDS = [
   { name: 'exec', group: 'Run', help: 'Run one command in a sandbox.', takesCommandLine: true },

@@ -31,8 +31,7 @@ function tmpfsZone(text: string): FlagValues {
 }
 
 /** What may stand at the end of a zone, for people. */
-const ZONE_WORDS =
-  'at its end :create, :optional, :sockets and :secret (or :create,secret) say the same as the keys of a zone'
+const ZONE_WORDS = 'keys of a zone at its end: :create, :optional, :sockets, :secret (or :create,secret)'
 
 const yesOrNo = (description: string) =>
   field<boolean, boolean>(readBoolean, { description, unit: 'true or false', standard: 'false', type: 'boolean' })
