@@ -134,7 +134,8 @@ const ROWS = (place: string): readonly Row[] => [
   guarded('git init', 'git init -q .', '.git'),
   guarded(
     'git worktree add',
-    'cd repository; git commit -q --allow-empty -m x; git worktree add -q --detach ../linked',
+    // The first run may be stopped halfway, with the directory made.
+    'rm -rf linked; cd repository; git worktree prune; git commit -q --allow-empty -m x; git worktree add -q --detach ../linked',
     '.git',
   ),
   guarded('a hook', 'touch repository/.git/hooks/pre-commit', '.git/hooks'),
