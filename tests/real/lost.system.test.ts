@@ -26,7 +26,7 @@ const isInit = (pid: number): boolean => /^NSpid:\t\d+\t1$/m.test(readOr(`/proc/
 const initBelow = (pid: number): Promise<number> => until('PID 1 of the sandbox', () => descendantsOf(pid).find(isInit))
 
 /** Words of a command that counts how often it has begun. */
-const COUNT = sh('echo begun >>/zone/count; echo printed; exec sleep 600')
+const COUNT = sh('echo printed; echo begun >>/zone/count; exec sleep 600')
 
 const begun = ({ zone }: TestSite): string => readOr(join(zone, 'count'))
 const whenBegun = (site: TestSite): Promise<true> => until('the command', () => begun(site) !== '' || undefined)
