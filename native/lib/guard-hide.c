@@ -43,6 +43,11 @@ static int is_counted(const struct guard_zone *zone, const struct guard_cover *c
   return 0;
 }
 
+int guard_hide_fail(struct guard *guard, const struct guard_zone *zone, const char *path) {
+  if (!guard->bare) guard->bare = errno ? errno : EIO, guard_fail(guard, zone, path);
+  return -1;
+}
+
 static int hide_at(struct guard *guard, struct guard_zone *zone, const char *path, const struct stat *status) {
   if (hidden_at(zone, path)) return 0;
   if (guard_add_cover(zone, arena_copy(&guard->arena, path, strlen(path)), status, 0) < 0) return guard_fail(guard, zone, path);
@@ -56,7 +61,7 @@ static int hide_now(struct guard *guard, struct guard_zone *zone, const char *pa
   struct guard_cover *cover = hidden_at(zone, path);
   struct identity identity = {status->st_dev, status->st_ino};
   if (cover && guard_same_identity(&cover->identity, &identity)) return 0;
-  if (!guard->on_hidden || guard->on_hidden(guard->of_hidden, zone, path, status->st_mode) < 0) return guard->has_bare = 1, -1;
+  if (guard->on_hidden(guard->of_hidden, zone, path, status->st_mode) < 0) return -1;
   if (!cover) return hide_at(guard, zone, path, status);
   cover->identity = identity, cover->type = status->st_mode & S_IFMT;
   return 0;
@@ -144,27 +149,37 @@ int guard_hide_twins(struct guard *guard) {
 
 /* ---- while the command runs ---- */
 
-void guard_hide_late(struct guard *guard, struct guard_zone *zone, const struct find *find) {
+static void hide_late(struct guard *guard, struct guard_zone *zone, const struct find *find) {
   struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
-  if (S_ISLNK(find->type)) (void)hide_end(guard, zone, find->path, hide_now);
-  else if (!lies_in_hidden(zone, find->path)) (void)hide_now(guard, zone, find->path, &status);
+  int done = 0;
+  if (S_ISLNK(find->type)) done = hide_end(guard, zone, find->path, hide_now);
+  else if (!lies_in_hidden(zone, find->path)) done = hide_now(guard, zone, find->path, &status);
+  if (done < 0) (void)guard_hide_fail(guard, zone, find->path);
+}
+
+/* Nothing can be hidden where the walk does not come. */
+void guard_hide_late(struct guard *guard, struct guard_zone *zone, const struct walk *walk) {
+  for (size_t i = 0; i < walk->count && zone->hide.patterns; i++)
+    if (walk->find[i].kind == FIND_HIDDEN) hide_late(guard, zone, &walk->find[i]);
+    else if (walk->find[i].kind == FIND_TOO_DEEP) errno = ENAMETOOLONG, (void)guard_hide_fail(guard, zone, walk->find[i].path);
 }
 
 void guard_hide_entry(struct guard *guard, struct guard_zone *zone, const char *directory, const char *name) {
   char path[PATH_MAX], at[PATH_MAX];
   struct stat status;
   if (!zone->hide.patterns || !hide_matches(&zone->hide, directory, name, 1)) return;
-  if ((size_t)snprintf(path, sizeof path, "%s%s%s", directory, directory[0] ? "/" : "", name) >= sizeof path) return;
+  if ((size_t)snprintf(path, sizeof path, "%s%s%s", directory, directory[0] ? "/" : "", name) >= sizeof path) return errno = ENAMETOOLONG, (void)guard_hide_fail(guard, zone, directory);
   enum look look = look_at(zone->fd, path, at, &status);
+  if (look == LOOK_FAILED) (void)guard_hide_fail(guard, zone, path);
   if ((look != LOOK_FOUND && look != LOOK_LINK) || !hide_matches(&zone->hide, directory, name, S_ISDIR(status.st_mode) || S_ISLNK(status.st_mode))) return;
   struct find find = {.kind = FIND_HIDDEN, .type = status.st_mode & S_IFMT, .identity = {status.st_dev, status.st_ino}, .path = path};
-  guard_hide_late(guard, zone, &find);
+  hide_late(guard, zone, &find);
 }
 
 void guard_hide_below(struct guard *guard, struct guard_zone *zone, const char *directory) {
   struct walk walk = {.zone = zone->fd, .start = directory, .hide = &zone->hide};
   if (!zone->hide.patterns) return;
   (void)walk_some(&walk, now_ns() + 5000000ull); /* the rest is found by the next walk of the zone */
-  for (size_t i = 0; i < walk.count; i++) guard_hide_late(guard, zone, &walk.find[i]);
+  guard_hide_late(guard, zone, &walk);
   walk_free(&walk);
 }

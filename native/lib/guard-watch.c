@@ -293,9 +293,9 @@ static int begin_next_walk(struct guard *guard) {
 
 static int has_new_repository(struct guard *guard) {
   struct guard_zone *zone = &guard->zone[guard->walked];
+  guard_hide_late(guard, zone, &guard->walk);
   for (size_t i = 0; i < guard->walk.count; i++)
-    if (guard->walk.find[i].kind == FIND_HIDDEN) guard_hide_late(guard, zone, &guard->walk.find[i]);
-    else if (guard_is_new(zone, &guard->walk.find[i])) return note(guard, zone, guard->walk.find[i].path);
+    if (zone->has_git && guard->walk.find[i].kind != FIND_HIDDEN && guard_is_new(zone, &guard->walk.find[i])) return note(guard, zone, guard->walk.find[i].path);
   return 0;
 }
 
@@ -303,7 +303,10 @@ static int has_new_repository(struct guard *guard) {
 static int walk_a_piece(struct guard *guard, uint64_t now, uint64_t *least_pause) {
   *least_pause = 0;
   if (guard->walk.zone < 0 && !begin_next_walk(guard)) return *least_pause = LEAST_PAUSE_NS, 0;
-  if (walk_some(&guard->walk, now + WALK_PIECE_NS) > 0) return has_new_repository(guard);
+  struct guard_zone *zone = &guard->zone[guard->walked];
+  int done = walk_some(&guard->walk, now + WALK_PIECE_NS);
+  if (done < 0 && zone->hide.patterns) (void)guard_hide_fail(guard, zone, guard->walk.at);
+  if (done > 0) return has_new_repository(guard);
   int found = has_new_repository(guard);
   guard->walked++;
   if (!begin_next_walk(guard)) *least_pause = LEAST_PAUSE_NS;

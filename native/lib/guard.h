@@ -123,7 +123,7 @@ struct guard {
   unsigned attempts; /* all of them; the first are kept */
   unsigned set_ids;
   unsigned hidden; /* all of them; the first are kept */
-  int has_bare;      /* what is to be hidden could not be covered: the run must end */
+  int bare;        /* errno: something to be hidden could not be covered, or looked for; the run must end */
   int config_locked; /* git has tried to change a configuration */
 
   char seen[256]; /* the first attempt, on the host */
@@ -167,8 +167,10 @@ void guard_close(struct guard *guard);
 int guard_hide_find(struct guard *guard, struct guard_zone *zone, const struct find *find);
 /* Other names of hidden files. -1 with errno and `failed`. */
 int guard_hide_twins(struct guard *guard);
-/* The same while the command runs, of what is not hidden yet. */
-void guard_hide_late(struct guard *guard, struct guard_zone *zone, const struct find *find);
+/* -1, with `bare` set from errno, and what it is about in `failed`. */
+int guard_hide_fail(struct guard *guard, const struct guard_zone *zone, const char *path);
+/* The same while the command runs, of what is not hidden yet. What cannot be done sets `bare`. */
+void guard_hide_late(struct guard *guard, struct guard_zone *zone, const struct walk *walk);
 /* An entry that has been made, or the entries of a directory that has. */
 void guard_hide_entry(struct guard *guard, struct guard_zone *zone, const char *directory, const char *name);
 void guard_hide_below(struct guard *guard, struct guard_zone *zone, const char *directory);

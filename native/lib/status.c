@@ -136,6 +136,22 @@ static void print_attempt(FILE *out, const struct guard_attempt *attempt) {
   fprintf(out, ",\"gone\":%s%s}", attempt->is_gone ? "true" : "false", attempt->is_unseen ? ",\"unseen\":true" : "");
 }
 
+/* All are counted, and the first are kept. */
+struct paths {
+  unsigned count, most;
+  const char (*path)[256];
+};
+
+static void put_paths(FILE *out, const char *counter, const char *list, const struct paths *paths) {
+  if (paths->count == 0) return;
+  fprintf(out, ",\"%s\":%u,\"%s\":[", counter, paths->count, list);
+  for (unsigned i = 0; i < paths->count && i < paths->most; i++) {
+    if (i) fputc(',', out);
+    put_json(out, paths->path[i]);
+  }
+  fputc(']', out);
+}
+
 void status_put_guard(FILE *out, const struct guard *guard) {
   if (guard->attempts) {
     fprintf(out, ",\"" STATUS_ATTEMPTS "\":%u,\"" STATUS_PROTECTED "\":[", guard->attempts);
@@ -145,22 +161,8 @@ void status_put_guard(FILE *out, const struct guard *guard) {
     }
     fputc(']', out);
   }
-  if (guard->set_ids) {
-    fprintf(out, ",\"" STATUS_SET_IDS "\":%u,\"" STATUS_SET_ID "\":[", guard->set_ids);
-    for (unsigned i = 0; i < guard->set_ids && i < GUARD_SET_ID_MAX; i++) {
-      if (i) fputc(',', out);
-      put_json(out, guard->set_id[i]);
-    }
-    fputc(']', out);
-  }
-  if (guard->hidden) {
-    fprintf(out, ",\"" STATUS_HIDDEN "\":%u,\"" STATUS_HIDDEN_PATHS "\":[", guard->hidden);
-    for (unsigned i = 0; i < guard->hidden && i < GUARD_HIDDEN_MAX; i++) {
-      if (i) fputc(',', out);
-      put_json(out, guard->hidden_path[i]);
-    }
-    fputc(']', out);
-  }
+  put_paths(out, STATUS_SET_IDS, STATUS_SET_ID, &(struct paths){guard->set_ids, GUARD_SET_ID_MAX, guard->set_id});
+  put_paths(out, STATUS_HIDDEN, STATUS_HIDDEN_PATHS, &(struct paths){guard->hidden, GUARD_HIDDEN_MAX, guard->hidden_path});
   if (guard->config_locked) fputs(",\"" STATUS_CONFIG_LOCKED "\":true", out);
   if (guard->unwatched) fputs(",\"" STATUS_UNWATCHED "\":true", out);
 }

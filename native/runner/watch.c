@@ -430,7 +430,7 @@ static void look_at_guard(void *of) {
   struct run *run = of;
   if (!is_running(run)) return;
   if ((run->host.guard.got && guard_on_events(&run->guard)) || guard_on_time(&run->guard)) run_stop(run, CAUSE_PROTECTED, 0);
-  if (run->guard.has_bare) run_kill(run);
+  if (run->guard.bare) run_record_failure(run, run->guard.bare, "launch: hide", run->guard.failed), run_kill(run);
 }
 
 static const struct part PARTS[] = {{watch_own, take_own}, {watch_terminal, relay_terminal}, {run_watch_line, relay_line}, {limits_due, look_at_limits},

@@ -138,11 +138,6 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     hint: () => 'leave out the zone, or name what is to be hidden more exactly: config/.env instead of .env',
   },
   {
-    step: 'launch: hide',
-    why: (path) => `${path} appeared while the command ran, is to be hidden (hide), and could not be covered`,
-    hint: () => 'start the run again: what is there at its start is hidden',
-  },
-  {
     step: 'launch: protect',
     errno: 'ELOOP',
     why: (path) => `${path} is protected but is behind too many symbolic links`,
@@ -287,6 +282,12 @@ export function explainLost({ step, path, errno, detail }: SetupFailure): Explai
       code: 'BACKEND_FAILED',
       message: `${path}: the file that it leads to fails (${errno}): a part of what went through it is lost, and the command was stopped`,
       hint: 'make room on its file system, or raise the file size limit (ulimit -f)',
+    }
+  if (step === 'launch: hide')
+    return {
+      code: 'BACKEND_FAILED',
+      message: `${path} is to be hidden (hide), or holds what is, and could not be covered or looked at (${errno}): the command was stopped`,
+      hint: 'start the run again: what is there at its start is hidden',
     }
   const what = [step, path, errno, detail].filter((part) => part !== '').join(': ')
   // Launch would have reported what it set aside at the end; native/runner/sweeper.c, which did it instead, reports nothing.

@@ -43,7 +43,7 @@ testWith('userns', 'an audit log and results of a batch become one page', async 
   expect(changed.status).toBe(1)
   const problems = [
     expect.stringMatching(/^log: line 1: does not continue the line before/),
-    'log: line 2: is no run of an audit log or of a batch',
+    'log: line 2: neither a run of an audit log nor one of a batch',
   ]
   expect(dataOf(changed.stdout).about.problems).toEqual(problems)
   expect(changed.stderr.toString()).toContain(`llm-do: ${problems[1]}\n`)

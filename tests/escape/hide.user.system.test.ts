@@ -120,6 +120,23 @@ describeWith(['unshare', 'userns'], 'A file that the policy hides', () => {
       },
     )
 
+    test('ends the run where a command makes directories so deep that nothing in them can be hidden', async () => {
+      const zone = await temporaryDirectory({ owner: as })
+      // The control needs no more time than this; with the wall the run is over before.
+      const script = `for n in $(seq 25); do mkdir ${'x'.repeat(200)} && cd ${'x'.repeat(200)}; done; sleep 5; echo survived`
+      const words = ['--rw', '.', '--protect-not', '*']
+      const clear = () => execa('rm', ['-rf', ...['x'.repeat(200)]], { cwd: zone })
+      expect(await runIn({ as, zone, words, script })).toMatchObject({ ok: true, stdout: 'survived\n' })
+      await clear()
+      const ended = await runIn({ as, zone, words: [...words, '--hide', '.env'], script })
+      expect(ended).toMatchObject({
+        ok: false,
+        stdout: '',
+        error: { message: expect.stringContaining('is to be hidden') },
+      })
+      await clear()
+    })
+
     test('is in no layer, and stays hidden where an earlier run has renamed its directory', async () => {
       const zone = await makeZone(as)
       const first = await runIn({

@@ -157,7 +157,7 @@ describeWith('userns', 'the GitHub Action with an archive', () => {
   test('says that its working directory is none', async () => {
     const { exitCode, log } = await runAction(await newJob({ run: 'true', 'working-directory': 'nosuch' }))
     expect(exitCode, log).toBe(125)
-    expect(log).toContain('::error title=llm-do::input working-directory: nosuch is no directory of the workspace')
+    expect(log).toContain('::error title=llm-do::input working-directory: nosuch does not lie in the workspace')
   })
 })
 

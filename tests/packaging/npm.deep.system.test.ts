@@ -115,7 +115,7 @@ describe('the checkout', () => {
   const tried = (cwd: string, ...words: readonly string[]) =>
     execa('npm', [...words, '--offline', '--no-audit', '--no-fund', '--loglevel=error'], { cwd, reject: false })
 
-  test('is no package: npm pack and npm install from its history are refused, and without scripts nothing built is in it', async () => {
+  test('cannot be packed: npm pack and npm install from its history are refused, and without scripts nothing built is in it', async () => {
     expect(await tried(CHECKOUT, 'pack', '--dry-run')).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining(refusal),

@@ -61,7 +61,7 @@ describe('a request', () => {
     ])
   })
 
-  test('goes on without a header that a server takes for that of the secret', () => {
+  test('is sent without a header that a server takes for that of the secret', () => {
     const host = { ...HOST, headers: [{ name: 'X-Api-Key', value: 's' }] }
     const names = (sent: string) => fieldsForServer(request('GET', '/x', sent), host, false).join()
     expect(names('X_Api_Key: mine')).toBe('Host,a.example,X-Api-Key,s,Connection,keep-alive')

@@ -22,7 +22,14 @@ const CHUNK = 256 * 1024
 
 interface Found {
   rows: number
+  /** The first of them; all are counted. */
   readonly problems: string[]
+  problemCount: number
+}
+
+function note(found: Found, problem: string): void {
+  found.problemCount += 1
+  if (found.problems.length < SHOWN_PROBLEMS) found.problems.push(problem)
 }
 
 /** The runs of a file as JSON, each with a comma. Lines that are no runs, and breaks of the chain of an audit log, are noted. */
@@ -35,8 +42,8 @@ async function* rowsOf(file: string, name: string, found: Found): AsyncGenerator
     // Results of a batch have no chain; the first line says what the file is.
     if (lines === 1) isLog = row === undefined || text.includes('"prev":"')
     const broken = isLog ? checkAuditLine(line, previous) : undefined
-    const problem = row === undefined ? 'is no run of an audit log or of a batch' : broken
-    if (problem !== undefined) found.problems.push(`${name}: line ${lines}: ${problem}`)
+    const problem = row === undefined ? 'neither a run of an audit log nor one of a batch' : broken
+    if (problem !== undefined) note(found, `${name}: line ${lines}: ${problem}`)
     previous = sha256(line)
     if (row === undefined) continue
     found.rows += 1
@@ -62,24 +69,24 @@ async function* pageOf(files: readonly string[], cwd: string, found: Found): Asy
     for await (const row of rowsOf(resolve(cwd, file), file, found))
       yield found.rows === 1 ? `${head}{"runs":[${row}` : row
   if (found.rows === 0) throw noRuns(files, found)
-  const problems = found.problems.slice(0, SHOWN_PROBLEMS).map(neutralise)
-  const rest = { files: files.map(neutralise), problems, problemCount: found.problems.length }
+  const problems = found.problems.map(neutralise)
+  const rest = { files: files.map(neutralise), problems, problemCount: found.problemCount }
   yield `null],"about":${jsonInHtml(rest)}}${tail}`
 }
 
 const noRuns = (files: readonly string[], { problems }: Found): SandboxError =>
   new SandboxError('POLICY_INVALID', `${files.join(', ')}: no runs (expected lines of an audit log or of a batch)`, {
-    problems: problems.slice(0, SHOWN_PROBLEMS),
+    problems,
     hint: 'llm-do exec --audit FILE -- COMMAND, or: llm-do batch TASKS --results FILE',
   })
 
 export const report = subcommand('report', async ({ operands }, call) => {
   if (process.stdout.isTTY)
     throw usageError('report: expected a file on stdout, got a terminal.', 'llm-do report FILE > report.html')
-  const found: Found = { rows: 0, problems: [] }
+  const found: Found = { rows: 0, problems: [], problemCount: 0 }
   for await (const chunk of chunksOf(pageOf(operands, currentDirectory(call), found))) await writeStdout(chunk)
-  const more = found.problems.length - SHOWN_PROBLEMS
-  const lines = [...found.problems.slice(0, SHOWN_PROBLEMS), ...(more > 0 ? [`and ${more} more`] : [])]
+  const more = found.problemCount - found.problems.length
+  const lines = [...found.problems, ...(more > 0 ? [`and ${more} more`] : [])]
   await writeStderr(lines.map((line) => `llm-do: ${neutralise(line)}`))
-  return found.problems.length === 0 ? 0 : FOUND_PROBLEMS
+  return found.problemCount === 0 ? 0 : FOUND_PROBLEMS
 })
