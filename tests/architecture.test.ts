@@ -16,6 +16,7 @@ const ROOT = join(import.meta.dirname, '..')
 const FLOORS: readonly (readonly string[])[] = [
   ['cli', 'index'],
   ['fleet', 'mcp'],
+  ['core'],
   ['worker', 'pool', 'doctor', 'executor', 'learn'],
   ['library'],
   ['run'],
@@ -33,14 +34,31 @@ const FLOORS: readonly (readonly string[])[] = [
 ]
 
 /**
- * The parts of src/backends, top to bottom: the table, the backends, the native chain that others may run inside, and what all share.
- * No backend imports another one: its folder can be taken out.
+ * The parts outside of the core. `doors` are the only files of the core that the part may import; `from` names the files that may import
+ * the part. A reader of the core need not read it.
+ */
+const FENCES: readonly { readonly part: string; readonly doors: readonly string[]; readonly from: RegExp }[] = [
+  { part: 'fleet', doors: ['core.ts'], from: /^(?:index\.ts$|cli\/commands\/)/ },
+  { part: 'mcp', doors: ['core.ts'], from: /^cli\/commands\/mcp\.ts$/ },
+  { part: 'terminator', doors: ['network/termination.ts', 'os/passed-signals.ts'], from: /^$/ },
+  {
+    part: 'backends/docker',
+    doors: ['backends/row-kit.ts', 'backends/run-kit.ts'],
+    from: /^backends\/index\.ts$|^cli\/commands\/(?:images|prune)\.ts$/,
+  },
+  { part: 'backends/wasm', doors: ['backends/row-kit.ts', 'backends/run-kit.ts'], from: /^backends\/index\.ts$/ },
+]
+
+/**
+ * The parts of src/backends, top to bottom: the table, the backends, the doors for those outside of the core, the native chain that others
+ * may run inside, and the files that all share. No backend imports another one: its folder can be taken out.
  */
 const backendFloorOf = (path: string): number => {
   const [, part = '', isFolder] = path.split('/')
-  if (isFolder === undefined) return part === 'index.ts' ? 0 : 3
-  return part === 'namespace' ? 2 : 1
+  if (isFolder === undefined) return part === 'index.ts' ? 0 : part.endsWith('-kit.ts') ? 2 : SHARED
+  return part === 'namespace' ? 3 : 1
 }
+const SHARED = 4
 const backendPartOf = (path: string): string => path.split('/').slice(0, 2).join('/')
 
 /** What only an edge file may import. */
@@ -119,8 +137,20 @@ const backendClimbsOf = (source: Source): readonly string[] =>
     .filter((target) => {
       const [from, to] = [backendFloorOf(source.path), backendFloorOf(target)]
       // What all share is one floor, and its files know each other.
-      return to < from || (to === from && to !== 3)
+      return to < from || (to === from && to !== SHARED)
     })
+    .map((target) => `${source.path} -> ${target}`)
+
+/** `path -> target` for every import that leaves a fenced part by another way than its doors, or enters it from elsewhere. */
+const fenceBreaksOf = (source: Source): readonly string[] =>
+  neighboursOf(source)
+    .filter((target) =>
+      FENCES.some(({ part, doors, from }) => {
+        const [isInside, leadsInside] = [source.path, target].map((path) => path.startsWith(`${part}/`))
+        if (isInside === leadsInside) return false
+        return isInside === true ? !doors.includes(target) : !from.test(source.path)
+      }),
+    )
     .map((target) => `${source.path} -> ${target}`)
 
 /** Comparisons with the name of a backend. */
@@ -188,6 +218,13 @@ describe('the rules themselves', () => {
     ])
   })
 
+  test('find an import past the doors of a fenced part, out of it and into it', () => {
+    const out = { path: 'fleet/a.ts', text: "import { b } from '../core.ts'\nimport type { C } from '../os/c.ts'" }
+    const into = { path: 'run/a.ts', text: "const { b } = await import('../mcp/b.ts')" }
+    const fine = { path: 'fleet/server/a.ts', text: "import { b } from '../b.ts'\nimport { c } from '../../core.ts'" }
+    expect([out, into, fine].flatMap(fenceBreaksOf)).toEqual(['fleet/a.ts -> os/c.ts', 'run/a.ts -> mcp/b.ts'])
+  })
+
   test('find a comparison with the name of a backend', () => {
     expect("if (plan.backend !== 'docker') return".match(NAMED)).toHaveLength(1)
     expect("backend: 'docker', program === 'docker'".match(NAMED)).toBeNull()
@@ -210,6 +247,24 @@ test('every room has its floor', () => {
 
 test('imports go down the floors only', () => {
   expect(sources.flatMap(climbsOf)).toEqual([])
+})
+
+test('the core and the parts outside of it know each other by the doors only', () => {
+  expect(sources.flatMap(fenceBreaksOf)).toEqual([])
+})
+
+test('every name of a door is used outside', () => {
+  const namesIn = (text: string, from: RegExp): readonly string[] =>
+    [...text.matchAll(/^(?:import|export)(?: type)? \{([^}]*)\} from '([^']+)'/gm)]
+      .filter(([, , source = '']) => from.test(source))
+      .flatMap(([, list = '']) => list.split(',').map((name) => name.trim().replace(/^type /, '')))
+      .filter((name) => name !== '')
+  const unused = ['core.ts', 'backends/row-kit.ts', 'backends/run-kit.ts'].flatMap((door) => {
+    const used = new Set(sources.flatMap(({ text }) => namesIn(text, new RegExp(`/${door.split('/').at(-1)}$`))))
+    const { text } = sources.find(({ path }) => path === door) as Source
+    return namesIn(text, /./).filter((name) => !used.has(name))
+  })
+  expect(unused).toEqual([])
 })
 
 test('no backend imports another one', () => {

@@ -1,9 +1,6 @@
 /** The variables of an agent, as container-based agents have always had them. Pure; DOCKER_TIMEOUT, _MEMORY_LIMIT and _CPU_LIMIT and
  * ENABLE_DOCKER are read with every policy (policy/environment.ts). */
-import { SandboxError } from '../error.ts'
-import type { Environment } from '../policy/environment.ts'
-import type { PolicyLayer } from '../policy/layer.ts'
-import { quoteValue } from '../text/units.ts'
+import { type Environment, type PolicyLayer, quoteValue, SandboxError } from '../core.ts'
 
 export interface AgentSettings {
   /** Of a server, or redis: of a queue. */

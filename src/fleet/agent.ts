@@ -4,15 +4,20 @@
  * Edge: the machine's load, the clock, timers.
  */
 import { cpus, freemem, loadavg, release, totalmem } from 'node:os'
-import { doctor } from '../doctor/checks.ts'
-import { SandboxError } from '../error.ts'
-import { packageVersion } from '../os/native-programs.ts'
-import { type Holder, KERNEL_HOLDERS } from '../plan/offers.ts'
-import type { PolicyLayer } from '../policy/layer.ts'
-import type { Need } from '../policy/values.ts'
-import { neutralise } from '../report/text.ts'
-import type { Environment } from '../run/caller.ts'
-import { type ExecOptions, prepare } from '../run/plan-run.ts'
+import {
+  doctor,
+  type Environment,
+  type ExecOptions,
+  type Holder,
+  KERNEL_HOLDERS,
+  type Need,
+  neutralise,
+  type PolicyLayer,
+  packageVersion,
+  prepare,
+  SandboxError,
+  TaskPlans,
+} from '../core.ts'
 import { type AgentSettings, QUEUE_PASSWORD, SECRET_VARIABLE } from './agent-settings.ts'
 import type { Engine } from './engine.ts'
 import { ProtocolError, ServerClient, StatusError } from './http-client.ts'
@@ -23,7 +28,6 @@ import { jittered, pause, persist } from './retry.ts'
 import { serve } from './serve.ts'
 import { type AgentState, openState } from './state.ts'
 import { TaskPlaces } from './task-places.ts'
-import { TaskPlans } from './task-plans.ts'
 import { workerToken } from './worker-token.ts'
 
 export interface Agent {

@@ -3,8 +3,7 @@
  * Edge: the file system.
  */
 import { closeSync, createReadStream, fstatSync, ftruncateSync, openSync, readSync, statSync, writeSync } from 'node:fs'
-import { SandboxError } from '../error.ts'
-import { type HeldLock, holderOf, lockOf, tryLock } from '../os/file-lock.ts'
+import { type HeldLock, holderOf, lockOf, SandboxError, tryLock } from '../core.ts'
 import { parsed } from './batch-line.ts'
 
 const LONGEST_LINE = 16 * 1024 * 1024

@@ -1,8 +1,5 @@
 /** Lines of a batch: a task in, a result out. Pure. */
-import { NEEDS, type Need } from '../policy/values.ts'
-import { jsonLine } from '../report/json.ts'
-import { didYouMean } from '../text/did-you-mean.ts'
-import { parseDuration, quoteText, quoteValue } from '../text/units.ts'
+import { didYouMean, jsonLine, NEEDS, type Need, parseDuration, quoteText, quoteValue } from '../core.ts'
 import type { Task, TaskReport } from './port.ts'
 import { taskProblem } from './task.ts'
 

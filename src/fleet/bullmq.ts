@@ -9,8 +9,7 @@
  */
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import { z } from 'zod'
-import { NEEDS } from '../policy/values.ts'
-import { neutralise } from '../report/text.ts'
+import { NEEDS, neutralise } from '../core.ts'
 import type { FinishedTask, Task, TaskOutput, TaskReport, TaskSource } from './port.ts'
 import { later } from './retry.ts'
 import { commandLines } from './task.ts'

@@ -2,12 +2,16 @@
  * One task in, one report out. Each command is a sandbox of its own over the task's directory, which is made for it and gone with it.
  * Edge: the clock, timers.
  */
-import { HeadTail, type Listener } from '../backends/capture.ts'
-import { SandboxError } from '../error.ts'
-import type { PolicyLayer } from '../policy/layer.ts'
-import type { Result } from '../report/result.ts'
-import { neutralise } from '../report/text.ts'
-import type { Environment } from '../run/caller.ts'
+import {
+  type Environment,
+  HeadTail,
+  type Listener,
+  neutralise,
+  type PolicyLayer,
+  type Result,
+  SandboxError,
+  type TaskPlans,
+} from '../core.ts'
 import { OutputRelay } from './output-relay.ts'
 import {
   CANCEL_CHECK_MS,
@@ -20,7 +24,6 @@ import {
 import { narrowedBy, taskProblem } from './task.ts'
 import { packChanges, type Stamps, stampFiles, TooManyFiles } from './task-files.ts'
 import type { TaskPlace, TaskPlaces } from './task-places.ts'
-import type { TaskPlans } from './task-plans.ts'
 import { ARCHIVE_BOUNDS, ArchiveError, receiveArchive, unpack } from './unpack.ts'
 
 /** What the operator grants to every task. */

@@ -2,7 +2,7 @@
  * Requests to one server: bounded in time and bytes, the token goes to nobody else.
  * Edge: the network, the clock.
  */
-import { neutralise } from '../report/text.ts'
+import { neutralise } from '../core.ts'
 
 export interface ClientOptions {
   /** Base of all paths. */

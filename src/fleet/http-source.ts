@@ -6,9 +6,7 @@
  *
  * A job is in the journal from before it is a task until the server has its report.
  */
-import type { Need } from '../policy/values.ts'
-import { NEEDS } from '../policy/values.ts'
-import { neutralise } from '../report/text.ts'
+import { NEEDS, type Need, neutralise } from '../core.ts'
 import { ProtocolError, type ServerClient, StatusError } from './http-client.ts'
 import type { Journal, ReportRequest } from './journal.ts'
 import type { FinishedTask, RefusedTask, Task, TaskOutput, TaskReport, TaskSource } from './port.ts'

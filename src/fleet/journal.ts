@@ -7,8 +7,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeDirectories } from '../os/make-directories.ts'
-import { dropOldest, isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
+import { dropOldest, isOwnDirectory, makeDirectories, readPrivateFile, writePrivateFile } from '../core.ts'
 
 /** A request of submit-result. */
 export interface ReportRequest {

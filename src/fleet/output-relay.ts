@@ -4,7 +4,7 @@
  * Edge: timers.
  */
 import { StringDecoder } from 'node:string_decoder'
-import type { Listener } from '../backends/capture.ts'
+import type { Listener } from '../core.ts'
 import type { TaskOutput } from './port.ts'
 
 /** UTF-16 units of a piece: at most three bytes of UTF-8 each, so below 64 KiB. */

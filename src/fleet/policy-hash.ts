@@ -3,8 +3,7 @@
  * thing: a plan holds paths and inodes of one machine and one directory. Pure.
  */
 import { createHash } from 'node:crypto'
-import { canonicalJson } from '../plan/hash.ts'
-import type { Policy } from '../policy/policy.ts'
+import { canonicalJson, type Policy } from '../core.ts'
 
 /**
  * 16 hexadecimal digits of SHA-256. Not in it: what the profile is called, who set what, files of the machine that are protected in any

@@ -6,9 +6,7 @@
  * never two at once for one task, asks `isCancelled` every CANCEL_CHECK_MS while the task runs, and calls `report` exactly once, last,
  * when everything that the task has started is gone. Methods of different tasks may be under way at once.
  */
-import type { Isolation } from '../backends/backend.ts'
-import type { BackendName, Need } from '../policy/values.ts'
-import type { Denial, Reason, Result } from '../report/result.ts'
+import type { BackendName, Denial, Isolation, Need, Reason, Result } from '../core.ts'
 
 /** Milliseconds between two questions whether a running task is cancelled. */
 export const CANCEL_CHECK_MS = 2_000

@@ -5,13 +5,11 @@
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { checkOptions } from '../library/check-options.ts'
-import { type ExecOptions, layersOf } from '../run/plan-run.ts'
+import { checkOptions, type ExecOptions, layersOf, TaskPlans } from '../core.ts'
 import type { TaskSource } from './port.ts'
 import { serve } from './serve.ts'
 import { removeTree } from './task-files.ts'
 import { TaskPlaces } from './task-places.ts'
-import { TaskPlans } from './task-plans.ts'
 
 export interface ServeTasksOptions extends Pick<ExecOptions, 'policy' | 'layers' | 'env'> {
   readonly source: TaskSource

@@ -1,5 +1,5 @@
 /** The engine at work: so many slots, each of which takes a task, runs it and reports it, until there are none or it is to stop. */
-import { neutralise } from '../report/text.ts'
+import { neutralise } from '../core.ts'
 import { type Engine, runTask } from './engine.ts'
 import type { Task, TaskSource } from './port.ts'
 

@@ -5,11 +5,16 @@
 import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { SandboxError } from '../error.ts'
-import { type HeldLock, holderOf, lockOf, tryLock } from '../os/file-lock.ts'
-import { makeDirectories } from '../os/make-directories.ts'
-import { isOwnDirectory } from '../os/private-files.ts'
-import type { Environment } from '../policy/environment.ts'
+import {
+  type Environment,
+  type HeldLock,
+  holderOf,
+  isOwnDirectory,
+  lockOf,
+  makeDirectories,
+  SandboxError,
+  tryLock,
+} from '../core.ts'
 import { removeTree } from './task-files.ts'
 
 export interface AgentState {

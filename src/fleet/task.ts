@@ -1,5 +1,5 @@
 /** What a task may say, and what it makes of the policy: it only narrows. Pure. */
-import type { Policy } from '../policy/policy.ts'
+import type { Policy } from '../core.ts'
 import type { Task } from './port.ts'
 
 const LONGEST_ID = 256

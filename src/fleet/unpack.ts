@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
-import { neutralise } from '../report/text.ts'
+import { neutralise } from '../core.ts'
 
 /** The archive is at fault, or larger than is taken: another machine would refuse it, too. */
 export class ArchiveError extends Error {}

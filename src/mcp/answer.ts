@@ -1,8 +1,5 @@
 /** What happened -> what a tool answers: text that a model reads, ours first and the command's apart from it, and the same as data. Pure. */
-import type { Change } from '../cow/change.ts'
-import { SandboxError } from '../error.ts'
-import type { Result } from '../report/result.ts'
-import { errorLines, resultLines } from '../report/text.ts'
+import { type Change, errorLines, type Result, resultLines, SandboxError } from '../core.ts'
 import { type Output, STREAMS } from './outputs.ts'
 import type { CallToolResult } from './sdk.ts'
 import type { ResultOf } from './tools.ts'

@@ -4,10 +4,7 @@
  * Edge: files.
  */
 import { closeSync, readSync, writeSync } from 'node:fs'
-import { HeadTail } from '../backends/capture.ts'
-import { openUnlinked } from '../backends/child-process.ts'
-import { SandboxError } from '../error.ts'
-import { randomHex } from '../os/random-id.ts'
+import { HeadTail, openUnlinked, randomHex, SandboxError } from '../core.ts'
 import { type ShownText, textOf, wholeAtEnd, wholeAtStart } from './text.ts'
 
 export const STREAMS = ['stdout', 'stderr'] as const

@@ -2,8 +2,7 @@
  * Tells a client that a command is still at work: with what it prints, and without that once a second.
  * Edge: the clock.
  */
-import type { Listener } from '../backends/capture.ts'
-import { neutralise } from '../report/text.ts'
+import { type Listener, neutralise } from '../core.ts'
 import { textOf } from './text.ts'
 
 export interface Progress {

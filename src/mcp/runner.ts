@@ -3,14 +3,18 @@
  * directory that the command starts in.
  */
 import { posix } from 'node:path'
-import type { Listener } from '../backends/capture.ts'
-import { exec } from '../library/exec.ts'
-import type { Plan } from '../plan/plan.ts'
-import type { PolicyLayer } from '../policy/layer.ts'
-import { openSandbox, type Sandbox } from '../pool/sandbox.ts'
-import type { ExecResult } from '../run/layer-handle.ts'
-import { prepareZones } from '../run/make-zones.ts'
-import { type ExecOptions, prepare } from '../run/plan-run.ts'
+import {
+  type ExecOptions,
+  type ExecResult,
+  exec,
+  type Listener,
+  openSandbox,
+  type Plan,
+  type PolicyLayer,
+  prepare,
+  prepareZones,
+  type Sandbox,
+} from '../core.ts'
 import { Turns } from './turns.ts'
 
 /** What the server was started with. */

@@ -1,5 +1,5 @@
 /** A session behind the SDK's protocol: what a client lists, and what its calls lead to. Bad arguments are errors of the protocol. Pure. */
-import { packageVersion } from '../os/native-programs.ts'
+import { packageVersion } from '../core.ts'
 import type { Runner } from './runner.ts'
 import { CallToolRequestSchema, ErrorCode, ListToolsRequestSchema, McpError, Server } from './sdk.ts'
 import type { Session } from './session.ts'

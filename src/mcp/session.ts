@@ -2,12 +2,19 @@
  * One client: its tools, what it can still read of long outputs, and the changes of its copy-on-write commands, each of which goes on with
  * those of the one before it. So such commands take turns, and so do diff, apply and discard.
  */
-import { applyLayer, changesOf, discardLayer, findLayer, type Layer } from '../cow/layers.ts'
-import { SandboxError } from '../error.ts'
-import { refusal } from '../report/classify.ts'
-import type { Result } from '../report/result.ts'
-import { neutralise } from '../report/text.ts'
-import { diffLayer, unshownText } from '../run/diff.ts'
+import {
+  applyLayer,
+  changesOf,
+  diffLayer,
+  discardLayer,
+  findLayer,
+  type Layer,
+  neutralise,
+  type Result,
+  refusal,
+  SandboxError,
+  unshownText,
+} from '../core.ts'
 import { answer, changesData, commandAnswer, errorAnswer } from './answer.ts'
 import { Output, Outputs } from './outputs.ts'
 import { type Report, reporting } from './progress.ts'

@@ -1,5 +1,5 @@
 /** Bytes of a command as text for a model. Pure. */
-import { brokenEnd, brokenStart } from '../report/decode-output.ts'
+import { brokenEnd, brokenStart } from '../core.ts'
 
 export interface ShownText {
   readonly text: string

@@ -4,11 +4,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { realpathSync } from 'node:fs'
-import { SandboxError } from '../error.ts'
-import { readPrivateFile } from '../os/private-files.ts'
-import { randomHex } from '../os/random-id.ts'
-import type { Plan } from '../plan/plan.ts'
-import { isWithin } from '../plan/well-known-paths.ts'
+import { isWithin, type Plan, randomHex, readPrivateFile, SandboxError } from '../core.ts'
 
 const RANDOM_BYTES = 32
 /** Characters that may stand in a header as they are (RFC 6750), and too many to be guessed. */

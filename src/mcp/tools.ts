@@ -3,8 +3,7 @@
  * follows. Pure.
  */
 import { z } from 'zod'
-import { jsonSchemaOf } from '../config/json-schema.ts'
-import { keysOfSchema, schemaProblems, sentenceOf } from '../config/schema-problems.ts'
+import { jsonSchemaOf, keysOfSchema, schemaProblems, sentenceOf } from '../core.ts'
 import { STREAMS } from './outputs.ts'
 
 /* ---- arguments ---- */

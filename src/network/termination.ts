@@ -4,6 +4,9 @@
  */
 import { canonicalName, parseRule, printRule } from './host-rule.ts'
 
+// For the terminator, which imports no other file of the network.
+export { canonicalName }
+
 /** A header that is added on the host to what the command sends to one host. Says where the secret is, and never has it. */
 export interface HeaderCredential {
   /** `NAME` or `NAME:PORT`. */

@@ -15,9 +15,9 @@ import {
   clausesFor,
   compatClausesFor,
   type ProfileName,
-  rulesOf,
   type SeccompRules,
   type SetName,
+  shippedRules,
   type Test,
 } from './rules.ts'
 import { type Arch, COMPAT, MAX_SYSCALL } from './syscalls.ts'
@@ -183,7 +183,7 @@ export function compileProfile(request: {
 }): Filter {
   const { profile, arch, always = [] } = request
   if (profile === 'off' && always.length === 0) return { filter: new Uint8Array(0), instructions: 0 }
-  const program = compileRules(typeof profile === 'string' ? rulesOf(profile) : profile, arch, always)
+  const program = compileRules(typeof profile === 'string' ? shippedRules(profile) : profile, arch, always)
   return { filter: encode(program), instructions: program.length }
 }
 

@@ -408,7 +408,7 @@ function refusalsOf(rules: SeccompRules, always: readonly SetName[]): readonly R
 }
 
 /** The plain form of a shipped profile. */
-export const rulesOf = (profile: ProfileName | 'off'): SeccompRules => ({ extends: profile, allow: [], deny: [] })
+export const shippedRules = (profile: ProfileName | 'off'): SeccompRules => ({ extends: profile, allow: [], deny: [] })
 
 /**
  * Every known system call of a machine with what may refuse it, in order: the first clause whose tests all hold answers.

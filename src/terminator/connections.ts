@@ -16,13 +16,13 @@ import {
 import type { Socket } from 'node:net'
 import { type Duplex, pipeline } from 'node:stream'
 import { connect, createSecureContext, type SecureContext, TLSSocket } from 'node:tls'
-import { canonicalName } from '../network/host-rule.ts'
-import type {
-  HostPort,
-  RefusedRequest,
-  TerminatedHost,
-  TerminatorLine,
-  TerminatorSetup,
+import {
+  canonicalName,
+  type HostPort,
+  type RefusedRequest,
+  type TerminatedHost,
+  type TerminatorLine,
+  type TerminatorSetup,
 } from '../network/termination.ts'
 import { type Authority, hostCertificate, newKeys, type Validity } from './certificates.ts'
 import {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { compileProfile, toHex } from '../../src/seccomp/compile.ts'
-import { rulesOf } from '../../src/seccomp/rules.ts'
+import { shippedRules } from '../../src/seccomp/rules.ts'
 import { type Arch, SYSCALL_NAMES } from '../../src/seccomp/syscalls.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { guest } from '../support/driver.ts'
@@ -71,7 +71,7 @@ describeWith(['root', 'userns'], 'a command of root', () => {
   )
 
   test('control: it does so by all four calls, and by io_uring, without the part that stays in every filter', async () => {
-    const profile = { ...rulesOf('nested'), allow: SYSCALL_NAMES }
+    const profile = { ...shippedRules('nested'), allow: SYSCALL_NAMES }
     const planted = await plant('off', toHex(compileProfile({ profile, arch: ARCH }).filter))
     const lacks = (way: string) => planted.lines.some((line) => line.includes(way) && line.endsWith('ENOSYS'))
     // Linux 6.13, and a host may forbid io_uring.

@@ -9,7 +9,7 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { ACTION, encode } from '../../src/seccomp/bpf.ts'
 import { compileRules } from '../../src/seccomp/compile.ts'
-import { PROFILE_NAMES, rulesOf } from '../../src/seccomp/rules.ts'
+import { PROFILE_NAMES, shippedRules } from '../../src/seccomp/rules.ts'
 import { nativeCall, simulate } from '../../src/seccomp/simulate.ts'
 import { MAX_SYSCALL } from '../../src/seccomp/syscalls.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -45,7 +45,7 @@ describeWith(['aarch64-cc', 'qemu-aarch64'], 'programs for arm64', () => {
     const [tool, file] = [join(directory, 'filter-of'), join(directory, 'filter')]
     const sources = [join(import.meta.dirname, 'filter.c'), join(CHECKOUT, 'native/sandbox/seccomp-eval.c')]
     await execa(CC, ['-static', '-O1', '-D_GNU_SOURCE=', `-I${join(CHECKOUT, 'native')}`, '-o', tool, ...sources])
-    const program = compileRules(rulesOf(profile), 'arm64')
+    const program = compileRules(shippedRules(profile), 'arm64')
     await writeFile(file, encode(program))
     const { stdout } = await emulated([tool, file, String(MAX_SYSCALL)])
     const believed = stdout.split('\n').filter(Boolean).map(Number)

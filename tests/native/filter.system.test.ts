@@ -5,7 +5,7 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { ACTION, encode, type Instruction, OFFSET, OPCODE } from '../../src/seccomp/bpf.ts'
 import { compileRules } from '../../src/seccomp/compile.ts'
-import { PROFILE_NAMES, rulesOf } from '../../src/seccomp/rules.ts'
+import { PROFILE_NAMES, shippedRules } from '../../src/seccomp/rules.ts'
 import { nativeCall, simulate } from '../../src/seccomp/simulate.ts'
 import { type Arch, MAX_SYSCALL, SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -36,7 +36,7 @@ const step = (code: number, k: number, [jt, jf]: readonly [number, number] = [0,
 
 describeWith(['gcc'], 'a filter, as init reads it', () => {
   test.each(PROFILE_NAMES)('(%s) lets nothing through that it refuses for some argument', async (profile) => {
-    const program = compileRules(rulesOf(profile), ARCH)
+    const program = compileRules(shippedRules(profile), ARCH)
     const allowed = (number: number) =>
       ARGUMENTS.every((args) => simulate(program, nativeCall(ARCH, number, args)).action === ACTION.allow)
     const numbers = await believed(program)

@@ -5,7 +5,13 @@ import { ACTION, AUDIT_ARCH, decode } from '../../src/seccomp/bpf.ts'
 import { compileProfile } from '../../src/seccomp/compile.ts'
 import { ERRNO } from '../../src/seccomp/errno.ts'
 import { keptSets } from '../../src/seccomp/filter.ts'
-import { clausesFor, PROFILE_NAMES, type ProfileName, rulesOf, type SeccompRules } from '../../src/seccomp/rules.ts'
+import {
+  clausesFor,
+  PROFILE_NAMES,
+  type ProfileName,
+  type SeccompRules,
+  shippedRules,
+} from '../../src/seccomp/rules.ts'
 import { nativeCall, problemsOf, simulate } from '../../src/seccomp/simulate.ts'
 import { ARCHES, type Arch, COMPAT, MAX_SYSCALL, SYSCALL_NAMES, SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { declared, interestingArguments } from './declared.ts'
@@ -55,7 +61,7 @@ describe.each(CASES)('$title for $user on $arch', ({ arch, isRoot, profile }) =>
   })
 
   test('answers every number, and what is kept at every border of its arguments, as declared', () => {
-    const rules = typeof profile === 'string' ? rulesOf(profile) : profile
+    const rules = typeof profile === 'string' ? shippedRules(profile) : profile
     const program = decode(compileProfile({ profile, arch, always }).filter)
     // The borders of all else are asked about in compile.test.ts.
     const kept = clausesFor(OPEN_FILE, arch, always)

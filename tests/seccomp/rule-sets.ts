@@ -1,5 +1,5 @@
 /** The shipped profiles and files of rules that are hard to compile: what the tests of the compiler go through. */
-import { PROFILE_NAMES, rulesOf, type SeccompRules } from '../../src/seccomp/rules.ts'
+import { PROFILE_NAMES, type SeccompRules, shippedRules } from '../../src/seccomp/rules.ts'
 import { ARCHES, SYSCALLS } from '../../src/seccomp/syscalls.ts'
 
 /** Every call denied, each neighbour with another error: as many jumps as a filter can need. */
@@ -18,7 +18,7 @@ export const FAR: SeccompRules = {
 }
 
 const RULES: readonly (readonly [string, SeccompRules])[] = [
-  ...PROFILE_NAMES.map((name) => [name, rulesOf(name)] as const),
+  ...PROFILE_NAMES.map((name) => [name, shippedRules(name)] as const),
   ['a file that denies every call in its own way', RAGGED],
   ['a file with conditions far from the front', FAR],
   [

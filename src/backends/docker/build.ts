@@ -8,15 +8,22 @@
  */
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
-import { NET_ADDRESS } from '../../contract.ts'
-import { SandboxError } from '../../error.ts'
-import { planAddresses } from '../../network/address-plan.ts'
-import { rulesOf } from '../../network/host-rule.ts'
-import type { PlannedLimit, PlannedLimits } from '../../plan/limits.ts'
-import type { Plan, PlannedZone } from '../../plan/plan.ts'
-import { isWithin, WORKSPACE } from '../../plan/well-known-paths.ts'
-import type { NetworkMode, NetworkPolicy } from '../../policy/values.ts'
-import type { Launch, LaunchDescriptor } from '../launch.ts'
+import {
+  isWithin,
+  type Launch,
+  type LaunchDescriptor,
+  NET_ADDRESS,
+  type NetworkMode,
+  type NetworkPolicy,
+  type Plan,
+  type PlannedLimit,
+  type PlannedLimits,
+  type PlannedZone,
+  planAddresses,
+  rulesOf,
+  SandboxError,
+  WORKSPACE,
+} from '../run-kit.ts'
 import {
   type DividedEnvironment,
   type DockerInputs,

@@ -1,6 +1,6 @@
 /** What a docker or podman client gets of the caller's environment. Pure. */
 import { dirname } from 'node:path'
-import { SYSTEM_PATH } from '../../os/run-program.ts'
+import { SYSTEM_PATH } from '../run-kit.ts'
 
 /**
  * Where the daemon is, which configuration and credentials it wants, where a client may put its files. A name that is not

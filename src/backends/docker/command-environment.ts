@@ -3,7 +3,7 @@
  * environment (where the daemon is, which configuration), so the command's variables must not simply be mixed into it.
  */
 
-import type { RunInputs } from '../backend.ts'
+import type { RunInputs } from '../run-kit.ts'
 import { CLIENT_NAMES } from './client-environment.ts'
 import type { Cover } from './mounts.ts'
 

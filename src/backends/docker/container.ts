@@ -3,12 +3,17 @@
  * Edge: processes.
  */
 import { dirname } from 'node:path'
-import { SandboxError } from '../../error.ts'
-import type { Plan } from '../../plan/plan.ts'
-import { LIMIT_NEEDS } from '../../policy/needs.ts'
-import type { Need } from '../../policy/values.ts'
-import { type ChildEnd, type ChildStdio, runChild, type Stoppable } from '../child-process.ts'
-import type { Launch } from '../launch.ts'
+import {
+  type ChildEnd,
+  type ChildStdio,
+  type Launch,
+  LIMIT_NEEDS,
+  type Need,
+  type Plan,
+  runChild,
+  SandboxError,
+  type Stoppable,
+} from '../run-kit.ts'
 import { dockerNetwork, type Reporter } from './build.ts'
 import { inspectContainer, runClient } from './client.ts'
 import type { DockerInputs, DockerRunInputs } from './command-environment.ts'

@@ -1,5 +1,5 @@
 /** What the client or the daemon said when it would not make or start a container -> our error. Rows of a table. */
-import { type ErrorCode, SandboxError } from '../../error.ts'
+import { type ErrorCode, SandboxError } from '../run-kit.ts'
 
 interface Row {
   readonly matches: RegExp

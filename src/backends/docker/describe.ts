@@ -1,6 +1,5 @@
 /** The line of the doctor about the client and its daemon. Pure. */
-import type { HostFacts } from '../../host/facts.ts'
-import type { Part } from '../backend.ts'
+import type { HostFacts, Part } from '../run-kit.ts'
 import { restrictedObstacle } from './offers.ts'
 
 export function describeDocker({ platform, docker }: HostFacts): readonly Part[] {

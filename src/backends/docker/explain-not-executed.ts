@@ -6,8 +6,7 @@
  * its files can be asked: `cp` of one file gives a tar stream whose first block says what it is.
  */
 import { execa } from 'execa'
-import { EXEC_FAILURES } from '../../contract.ts'
-import type { SetupFailure } from '../outcome.ts'
+import { EXEC_FAILURES, type SetupFailure } from '../run-kit.ts'
 import type { DockerInputs } from './command-environment.ts'
 
 export interface Lookup {

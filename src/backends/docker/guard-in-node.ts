@@ -5,11 +5,14 @@
  */
 import { lstatSync, readdirSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { SandboxError } from '../../error.ts'
-import type { PlannedZone } from '../../plan/plan.ts'
-import { protectedSystems } from '../../plan/protected-paths.ts'
-import { GIT } from '../../policy/protected.ts'
-import type { Guarded, ProtectedAttempt } from '../outcome.ts'
+import {
+  GIT,
+  type Guarded,
+  type PlannedZone,
+  type ProtectedAttempt,
+  protectedSystems,
+  SandboxError,
+} from '../run-kit.ts'
 import { type Cover, coversOf } from './mounts.ts'
 
 /** A zone with the closed names of each repository in it among its protected paths. */

@@ -12,15 +12,21 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { createInterface } from 'node:readline'
-import { SandboxError } from '../../error.ts'
-import { partWord } from '../../os/native-programs.ts'
-import type { Plan, PlannedZone } from '../../plan/plan.ts'
-import { openUnlinked, runChild } from '../child-process.ts'
-import { withExitStatus } from '../ending.ts'
-import { guardedOf } from '../launch-status.ts'
-import { zoneRecords } from '../namespace/build.ts'
-import { writeLaunchFile } from '../namespace/launch-file.ts'
-import type { Guarded, Outcome, SetupFailure } from '../outcome.ts'
+import {
+  type Guarded,
+  guardedOf,
+  type Outcome,
+  openUnlinked,
+  type Plan,
+  type PlannedZone,
+  partWord,
+  runChild,
+  SandboxError,
+  type SetupFailure,
+  withExitStatus,
+  writeLaunchFile,
+  zoneRecords,
+} from '../run-kit.ts'
 import type { DockerInputs } from './command-environment.ts'
 import { watchByHand, withGit } from './guard-in-node.ts'
 import type { Cover } from './mounts.ts'

@@ -7,8 +7,7 @@
  * held open is not reused for another file.
  */
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
-import { SandboxError } from '../../error.ts'
-import type { Plan, PlannedZone } from '../../plan/plan.ts'
+import { type Plan, type PlannedZone, SandboxError } from '../run-kit.ts'
 import type { DockerInputs, DockerRunInputs } from './command-environment.ts'
 import { planCovers } from './guard.ts'
 import { coversThere, linkInTheWay, withGit } from './guard-in-node.ts'

@@ -1,6 +1,5 @@
 /** The row of the docker backend, podman included: one container a run, or one a session. */
-import { wordOf } from '../../policy/keys/network-layers.ts'
-import type { Backend } from '../backend.ts'
+import { type Backend, wordOf } from '../row-kit.ts'
 import { dockerOffers } from './offers.ts'
 
 export const docker: Backend = {

@@ -4,10 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { DockerFact } from '../../host/facts.ts'
-import { nativeDirectory } from '../../os/native-programs.ts'
-import { ownIdentity } from '../../os/process-identity.ts'
-import { ownUmask } from '../../os/umask.ts'
+import { type DockerFact, nativeDirectory, ownIdentity, ownUmask } from '../run-kit.ts'
 import { clientEnvironment } from './client-environment.ts'
 import type { DockerInputs } from './command-environment.ts'
 

@@ -5,9 +5,7 @@
  */
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
-import type { DockerFact } from '../../host/facts.ts'
-import type { ObserverQuestion } from '../../host/probe.ts'
-import type { FoundProgram } from '../../host/program.ts'
+import type { DockerFact, FoundProgram, ObserverQuestion } from '../run-kit.ts'
 import { clientEnvironment } from './client-environment.ts'
 import { observeDaemon, programOf } from './observe.ts'
 

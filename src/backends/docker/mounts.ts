@@ -1,6 +1,5 @@
 /** Words of `--mount` and `--tmpfs`. Pure. */
-import { SandboxError } from '../../error.ts'
-import type { PlannedZone, Scratch } from '../../plan/plan.ts'
+import { type PlannedZone, SandboxError, type Scratch } from '../run-kit.ts'
 
 /** One field of the comma-separated value of --mount, read by Go's encoding/csv: quotes are doubled inside quotes. */
 export function csvField(field: string): string {

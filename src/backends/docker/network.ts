@@ -9,14 +9,17 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { createInterface } from 'node:readline'
-import type { LaunchStatus } from '../../contract.ts'
-import { SandboxError } from '../../error.ts'
-import type { Plan } from '../../plan/plan.ts'
-import { openUnlinked } from '../child-process.ts'
-import { networkOf } from '../launch-status.ts'
-import { writeLaunchFile } from '../namespace/launch-file.ts'
-import { networkRecords } from '../namespace/network.ts'
-import type { NetworkReport, Outcome } from '../outcome.ts'
+import {
+  type LaunchStatus,
+  type NetworkReport,
+  networkOf,
+  networkRecords,
+  type Outcome,
+  openUnlinked,
+  type Plan,
+  SandboxError,
+  writeLaunchFile,
+} from '../run-kit.ts'
 import { networkSocketOf, type Reporter } from './build.ts'
 import type { DockerInputs } from './command-environment.ts'
 import { signalOf } from './guard.ts'

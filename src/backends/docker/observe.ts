@@ -3,9 +3,7 @@
  * Edge: processes, the caller's environment.
  */
 import { basename, delimiter } from 'node:path'
-import type { DockerFact, Probe } from '../../host/facts.ts'
-import { findProgram } from '../../host/program.ts'
-import { runProgram } from '../../os/run-program.ts'
+import { type DockerFact, findProgram, type Probe, runProgram } from '../run-kit.ts'
 import { clientEnvironment } from './client-environment.ts'
 
 export interface DockerSearch {

@@ -1,10 +1,19 @@
 /** What the docker backend can hold, as its daemon says. Pure: facts in, words out. */
 
-import type { DockerFact, HostFacts } from '../../host/facts.ts'
-import { explainFailure } from '../../host/probe-failures.ts'
-import type { Lack, Offers } from '../../plan/offers.ts'
-import type { Need } from '../../policy/values.ts'
-import { NO_LAYERS, NO_OBSERVER, NOT_WASI, nothing, OWN_LIMITS, WALLS } from '../offers.ts'
+import {
+  type DockerFact,
+  explainFailure,
+  type HostFacts,
+  type Lack,
+  type Need,
+  NO_LAYERS,
+  NO_OBSERVER,
+  NOT_WASI,
+  nothing,
+  type Offers,
+  OWN_LIMITS,
+  WALLS,
+} from '../row-kit.ts'
 
 const DOCKER_LIMITS: readonly { need: Need; word: DockerFact['limits'][number] }[] = [
   { need: 'memory-limit', word: 'memory' },

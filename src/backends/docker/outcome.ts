@@ -1,12 +1,19 @@
 /** What a container's end means: pure functions over what `docker inspect` says. */
 
-import type { LaunchStatus } from '../../contract.ts'
-import type { Plan } from '../../plan/plan.ts'
-import { NO_CAPTURE } from '../capture.ts'
-import type { ChildEnd } from '../child-process.ts'
-import { ownReason, REASON_OF_CAUSE, withExitStatus } from '../ending.ts'
-import { outcomeOf, parseLaunchStatus } from '../launch-status.ts'
-import { endedOnItsOwn, type Outcome, type SetupFailure } from '../outcome.ts'
+import {
+  type ChildEnd,
+  endedOnItsOwn,
+  type LaunchStatus,
+  NO_CAPTURE,
+  type Outcome,
+  outcomeOf,
+  ownReason,
+  type Plan,
+  parseLaunchStatus,
+  REASON_OF_CAUSE,
+  type SetupFailure,
+  withExitStatus,
+} from '../run-kit.ts'
 import { heldByDocker, withSwap } from './build.ts'
 import type { InitReport } from './status-socket.ts'
 

@@ -4,7 +4,7 @@
  */
 
 import { rmSync } from 'node:fs'
-import { isGone } from '../../os/process-identity.ts'
+import { isGone } from '../run-kit.ts'
 import { LABEL, RUNNER_LABEL, sessionDirectory, sessionPrefix } from './build.ts'
 import { removeContainer, runClient } from './client.ts'
 import type { DockerInputs } from './command-environment.ts'

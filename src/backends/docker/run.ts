@@ -7,11 +7,15 @@
  * next run sweeps it away. The daemon's own account of the container, not the client's exit status, says how it ended.
  */
 
-import { SandboxError } from '../../error.ts'
-import type { Plan } from '../../plan/plan.ts'
-import { type ChildEnd, runChild } from '../child-process.ts'
-import type { Launch } from '../launch.ts'
-import type { Outcome, SetupFailure } from '../outcome.ts'
+import {
+  type ChildEnd,
+  type Launch,
+  type Outcome,
+  type Plan,
+  runChild,
+  SandboxError,
+  type SetupFailure,
+} from '../run-kit.ts'
 import { buildCreate, containerName, imageOf, noRestrictedNetwork, reporterOf } from './build.ts'
 import { inspectContainer, removeContainer, runClient } from './client.ts'
 import type { DockerRunInputs } from './command-environment.ts'

@@ -1,6 +1,5 @@
 /** What only a run in a container needs. */
-import { SandboxError } from '../../error.ts'
-import type { BackendRun, Runner } from '../backend.ts'
+import { type BackendRun, type Runner, SandboxError } from '../run-kit.ts'
 import { buildCreate } from './build.ts'
 import type { DockerRunInputs } from './command-environment.ts'
 import { dockerInputs } from './inputs.ts'

@@ -1,8 +1,5 @@
 /** The plan's system call filter as Docker's own profile. Pure. */
-import { SandboxError } from '../../error.ts'
-import type { Plan } from '../../plan/plan.ts'
-import { keptSets } from '../../seccomp/filter.ts'
-import { PROFILE_NAMES, type ProfileName } from '../../seccomp/rules.ts'
+import { keptSets, type Plan, PROFILE_NAMES, type ProfileName, SandboxError } from '../run-kit.ts'
 import { type DockerRule, type DockerSeccomp, dockerSeccomp } from './seccomp-profile.ts'
 
 export interface SeccompWords {

@@ -1,15 +1,17 @@
 /** The same rules in the words of Docker's and podman's `--security-opt seccomp=FILE`. What they cannot say: docs/internals/seccomp.md. */
-import { allowedCubes, type Cube } from '../../seccomp/cube.ts'
-import { ERRNO } from '../../seccomp/errno.ts'
 import {
+  type Arch,
+  allowedCubes,
   type Clause,
+  type Cube,
   clausesFor,
+  ERRNO,
   type ProfileName,
-  rulesOf,
   type SeccompRules,
   type SetName,
-} from '../../seccomp/rules.ts'
-import { type Arch, SYSCALLS } from '../../seccomp/syscalls.ts'
+  SYSCALLS,
+  shippedRules,
+} from '../run-kit.ts'
 
 export interface DockerArgument {
   readonly index: number
@@ -73,7 +75,7 @@ export function dockerSeccomp(
   arch: Arch,
   always: readonly SetName[] = [],
 ): DockerSeccomp {
-  const clauses = clausesFor(typeof profile === 'string' ? rulesOf(profile) : profile, arch, always)
+  const clauses = clausesFor(typeof profile === 'string' ? shippedRules(profile) : profile, arch, always)
   const rules = [...SYSCALLS[arch]].flatMap(([name, number]) => rulesForCall(name, clauses.get(number) ?? []))
   return {
     defaultAction: 'SCMP_ACT_ERRNO',

@@ -3,8 +3,7 @@
  * Edge: files in the user's runtime directory.
  */
 import { dirname, join } from 'node:path'
-import { type HeldLock, tryLock } from '../../os/file-lock.ts'
-import { makeDirectories } from '../../os/make-directories.ts'
+import { type HeldLock, makeDirectories, tryLock } from '../run-kit.ts'
 
 export type { HeldLock }
 

@@ -7,8 +7,7 @@
  * behind, or has to be ended, takes the container with it. The container sleeps for an hour at most, then it is over.
  */
 import { rmSync } from 'node:fs'
-import { runChild } from '../child-process.ts'
-import type { Outcome } from '../outcome.ts'
+import { type Outcome, runChild } from '../run-kit.ts'
 import {
   buildSession,
   buildSessionCheck,

@@ -8,7 +8,7 @@
 import { chmodSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { dirname } from 'node:path'
-import { makeDirectories } from '../../os/make-directories.ts'
+import { makeDirectories } from '../run-kit.ts'
 
 export interface InitReport {
   /** Whether init could reach us: it then tells the end, unless it was killed itself. */

@@ -4,11 +4,17 @@
  * There is no network, no other process and no system call to reach; the module can name only what program.ts lets through.
  */
 import { posix } from 'node:path'
-import { NODE_WITHOUT_DEBUGGER } from '../../contract.ts'
-import { SandboxError } from '../../error.ts'
-import type { Plan, PlannedZone, SystemEntry } from '../../plan/plan.ts'
-import type { Launch, NativeLaunch } from '../launch.ts'
-import { buildNamespace, type NamespaceInputs } from '../namespace/build.ts'
+import {
+  buildNamespace,
+  type Launch,
+  type NamespaceInputs,
+  type NativeLaunch,
+  NODE_WITHOUT_DEBUGGER,
+  type Plan,
+  type PlannedZone,
+  SandboxError,
+  type SystemEntry,
+} from '../run-kit.ts'
 import {
   MODULE_VARIABLE_PREFIX,
   ORDERS_VARIABLE,

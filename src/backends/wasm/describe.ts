@@ -1,6 +1,5 @@
 /** The line of the doctor about what runs WASI modules. Pure. */
-import type { HostFacts } from '../../host/facts.ts'
-import type { Part } from '../backend.ts'
+import type { HostFacts, Part } from '../run-kit.ts'
 
 export function describeWasm({ engines, wasmtime }: HostFacts): readonly Part[] {
   const inside = engines.bwrap.ok || engines.unshare.ok

@@ -1,10 +1,14 @@
 /** The row of the wasm backend: a WASI module, run by node or wasmtime, inside the namespace sandbox where there is one. */
-import type { HostFacts } from '../../host/facts.ts'
-import { versionOf } from '../../host/program.ts'
-import type { Lack } from '../../plan/offers.ts'
-import type { Policy } from '../../policy/policy.ts'
-import type { Backend } from '../backend.ts'
-import { engineFor, engineObstacle, namespaceOffers } from '../namespace/offers.ts'
+import {
+  type Backend,
+  engineFor,
+  engineObstacle,
+  type HostFacts,
+  type Lack,
+  namespaceOffers,
+  type Policy,
+  versionOf,
+} from '../row-kit.ts'
 import { wasmOffers } from './offers.ts'
 import { wasmtimeObstacle } from './wasmtime-obstacle.ts'
 

@@ -1,6 +1,5 @@
 /** What the wasm backend can hold. Pure. */
-import type { Offers } from '../../plan/offers.ts'
-import { NO_LAYERS, NO_OBSERVER, NO_RATES, OWN_LIMITS } from '../offers.ts'
+import { NO_LAYERS, NO_OBSERVER, NO_RATES, type Offers, OWN_LIMITS } from '../row-kit.ts'
 
 /** WASI programs see what is preopened and nothing else; there are no processes, sockets or system calls to wall in. */
 export function wasmOffers(): Offers {

@@ -8,13 +8,21 @@
  */
 import { existsSync } from 'node:fs'
 import type { constants } from 'node:os'
-import { SandboxError } from '../../error.ts'
-import type { Plan } from '../../plan/plan.ts'
-import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
-import { ownReason, REASON_OF_CAUSE, withExitStatus } from '../ending.ts'
-import { isNative, type Launch } from '../launch.ts'
-import { superviseNamespace } from '../namespace/run.ts'
-import { endedOnItsOwn, type Outcome } from '../outcome.ts'
+import {
+  type ChildEnd,
+  type ChildStdio,
+  endedOnItsOwn,
+  isNative,
+  type Launch,
+  type Outcome,
+  ownReason,
+  type Plan,
+  REASON_OF_CAUSE,
+  runChild,
+  SandboxError,
+  superviseNamespace,
+  withExitStatus,
+} from '../run-kit.ts'
 import { buildWasm, moduleOf, type WasmRunInputs } from './build.ts'
 import { END_SIGNALS, type WasmReport } from './program.ts'
 import { WASMTIME, wasmtimeWarnings } from './wasmtime.ts'

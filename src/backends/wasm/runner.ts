@@ -1,6 +1,5 @@
 /** What only a run of a WASI module needs. */
-import type { BackendRun, Runner } from '../backend.ts'
-import { enginePathOf } from '../namespace/build.ts'
+import { type BackendRun, enginePathOf, type Runner } from '../run-kit.ts'
 import { buildWasm, type WasmRunInputs } from './build.ts'
 import { wasmInputs } from './inputs.ts'
 import { superviseWasm } from './run.ts'

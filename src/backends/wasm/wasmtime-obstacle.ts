@@ -1,7 +1,5 @@
 /** Whether wasmtime can be what runs WASI modules here, for a policy that names it. Pure. */
-import type { HostFacts } from '../../host/facts.ts'
-import { isOlder } from '../../host/version.ts'
-import type { Lack } from '../../plan/offers.ts'
+import { type HostFacts, isOlder, type Lack } from '../row-kit.ts'
 
 /** First version with `--argv0`, the last to come of the options that are used: wasmtime pull request 8961 (2024-07). */
 export const OLDEST_WASMTIME = '24.0.0'

@@ -6,7 +6,7 @@
  * What it cannot tell stays untold: it exits with the module's own code, with 134 for a trap and with 1 for a module that it
  * cannot load, and a module may use those two numbers itself (run.rs of wasmtime-cli 43).
  */
-import { SandboxError } from '../../error.ts'
+import { SandboxError } from '../run-kit.ts'
 import type { WasmPreopen } from './program.ts'
 
 /** The value of `runtime` that chooses it. */

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pagePolicy } from '../../text/page-policy.ts'
+import { pagePolicy } from '../../core.ts'
 
 export interface Page {
   readonly html: string

@@ -3,7 +3,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
-import { boundedBody } from '../../os/request-body.ts'
+import { boundedBody } from '../../core.ts'
 
 /** Becomes the answer of a request. */
 export class Refusal extends Error {

@@ -13,11 +13,18 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { SandboxError } from '../../error.ts'
-import { ConnectionPlaces, HEAD_MS, LOOK_MS, type PlaceBounds } from '../../os/connection-places.ts'
-import { holderOf, lockOf, tryLock } from '../../os/file-lock.ts'
-import { makeDirectories } from '../../os/make-directories.ts'
-import { randomHex } from '../../os/random-id.ts'
+import {
+  ConnectionPlaces,
+  HEAD_MS,
+  holderOf,
+  LOOK_MS,
+  lockOf,
+  makeDirectories,
+  type PlaceBounds,
+  randomHex,
+  SandboxError,
+  tryLock,
+} from '../../core.ts'
 import { Live } from './live.ts'
 import { type Page, readPage } from './page.ts'
 import { Bodies, checked, Refusal } from './request.ts'

@@ -10,8 +10,7 @@
  */
 import { rmSync } from 'node:fs'
 import sqlite from 'node-sqlite3-wasm'
-import { SandboxError } from '../../error.ts'
-import { neutralise } from '../../report/text.ts'
+import { neutralise, SandboxError } from '../../core.ts'
 import type { Details, Heartbeat, Registration } from './wire.ts'
 
 /** An agent that says nothing for so long is offline. */

@@ -1,6 +1,6 @@
 /** What agents and the page send, as schemas: every text bounded, unknown fields ignored, since agents of others send more than ours. Pure. */
 import { z } from 'zod'
-import { NEEDS } from '../../policy/values.ts'
+import { NEEDS } from '../../core.ts'
 
 const name = z.string().min(1).max(256)
 const amount = z.number().nonnegative().max(Number.MAX_SAFE_INTEGER)

@@ -4,12 +4,12 @@
  * the files that a task brings among it; where it does not, the plan is made again.
  */
 
-import { runKept } from '../pool/kept-run.ts'
-import { type KeptPlan, keepPlan } from '../pool/plan-cache.ts'
 import type { Result } from '../report/result.ts'
 import { withCallbacks } from '../run/callbacks.ts'
 import { exec } from '../run/exec.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
+import { runKept } from './kept-run.ts'
+import { type KeptPlan, keepPlan } from './plan-cache.ts'
 
 /** Plans that are kept; then all are dropped. */
 const MOST_PLANS = 256
@@ -26,7 +26,7 @@ type Options = Omit<TaskCommand, 'variant'>
 export class TaskPlans {
   private readonly kept = new Map<string, KeptPlan>()
 
-  /** What `exec` does. */
+  /** Runs one command, as `exec` does. */
   async exec({ variant, ...options }: TaskCommand): Promise<Result> {
     const [program = ''] = options.command
     const key = JSON.stringify([options.cwd, program, variant])
@@ -34,7 +34,7 @@ export class TaskPlans {
     return result ?? (await exec(options))
   }
 
-  /** @returns undefined when there is no plan that holds; then nothing has been run */
+  /** @returns undefined when no plan holds; then nothing has been run */
   private async attempt(key: string, options: Options): Promise<Result | undefined> {
     const plan = this.kept.get(key)?.forNew(options.cwd)
     const env = plan?.environment(options.env)

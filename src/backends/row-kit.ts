@@ -1,0 +1,12 @@
+/** The door of the core for the rows of backends outside of it. Every run loads it; run-kit.ts is for the run of a backend. */
+export type { DockerFact, HostFacts } from '../host/facts.ts'
+export { explainFailure } from '../host/probe-failures.ts'
+export { versionOf } from '../host/program.ts'
+export { isOlder } from '../host/version.ts'
+export type { Lack, Offers } from '../plan/offers.ts'
+export { wordOf } from '../policy/keys/network-layers.ts'
+export type { Policy } from '../policy/policy.ts'
+export type { Need } from '../policy/values.ts'
+export type { Backend } from './backend.ts'
+export { engineFor, engineObstacle, namespaceOffers } from './namespace/offers.ts'
+export { NO_LAYERS, NO_OBSERVER, NO_RATES, NOT_WASI, nothing, OWN_LIMITS, WALLS } from './offers.ts'
