@@ -3,6 +3,7 @@
 //   node packaging/npm.mjs --installed NODE_MODULES x64=BIN     the same files, as npm installs them
 //
 //   llm-do-exec             the library, the command for macOS and Windows, and on Linux the way to the client (scripts/portable.sh)
+//   @llm-do/exec-fleet      what only a fleet needs: its queue, its database, the page of its server
 //   @llm-do/exec-linux-*    for each machine what a run needs, complete: the client finds the rest of its package next to itself
 //
 // No package has a script that npm would run, and none needs a compiler. The checkout itself refuses to be packed
@@ -17,6 +18,7 @@ import { pack } from './pack.mjs'
 const { version } = facts
 const common = { ...facts, type: 'module' }
 
+const FLEET = '@llm-do/exec-fleet'
 const platformPackage = (arch) => `@llm-do/exec-linux-${arch}`
 
 const mainManifest = (arches) => ({
@@ -34,9 +36,18 @@ const mainManifest = (arches) => ({
     },
     './package.json': './package.json',
   },
+  // Found beside this one (src/fleet/package-file.ts).
+  peerDependencies: { [FLEET]: version },
+  peerDependenciesMeta: { [FLEET]: { optional: true } },
   // Everything that runs is bundled.
   optionalDependencies: Object.fromEntries(arches.map((arch) => [platformPackage(arch), version])),
 })
+
+const fleetManifest = {
+  name: FLEET,
+  ...common,
+  description: 'Queue, database and page of llm-do-exec for fleets of agents',
+}
 
 const platformManifest = (arch) => ({
   name: platformPackage(arch),
@@ -50,7 +61,7 @@ const writeManifest = (directory, manifest) =>
   writeFileSync(join(directory, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
 
 /** What only the node of this machine can use stays here. */
-const isForAll = (file) => !file.endsWith('.compiled') && !file.endsWith('/node-path')
+const isForAll = (file) => !/\.compiled$|\/node-path$|\/dist\/fleet$/.test(file)
 
 function stageMain(directory, arches) {
   for (const part of [
@@ -69,8 +80,14 @@ function stageMain(directory, arches) {
   writeManifest(directory, mainManifest(arches))
 }
 
+function stageFleet(directory) {
+  cpSync(join(root, 'dist/fleet'), directory, { recursive: true })
+  cpSync(join(root, 'LICENSE'), join(directory, 'LICENSE'))
+  writeManifest(directory, fleetManifest)
+}
+
 function stagePlatform(directory, arch, bin) {
-  execFileSync(join(root, 'packaging/tree'), [directory, bin])
+  execFileSync(join(root, 'packaging/tree'), [directory, bin], { env: { ...process.env, WITHOUT_FLEET: '1' } })
   writeManifest(directory, platformManifest(arch))
 }
 
@@ -87,6 +104,7 @@ if (target === undefined || arches.length === 0)
 /** Fills a directory for each package. */
 const PACKAGES = {
   'llm-do-exec': (directory) => stageMain(directory, arches),
+  [FLEET]: stageFleet,
   ...Object.fromEntries(
     Object.entries(programs).map(([arch, bin]) => [
       platformPackage(arch),

@@ -1,7 +1,8 @@
 // The files of a release, of what this checkout has built, the same bytes each time from the same sources:
 //   SOURCE_DATE_EPOCH=SECONDS node packaging/release-files.mjs DIRECTORY x64=BIN arm64=BIN
 //
-//   llm-do-exec-VERSION.tgz, llm-do-exec-linux-ARCH-VERSION.tgz   for npm
+//   llm-do-exec-VERSION.tgz, llm-do-exec-fleet-VERSION.tgz,
+//   llm-do-exec-linux-ARCH-VERSION.tgz                            for npm
 //   llm-do-exec_VERSION_ARCH.deb                                  for Debian and Ubuntu
 //   llm-do-exec-VERSION-linux-ARCH.tar.gz                         to unpack below a prefix: bin/, lib/, share/
 //   llm-do-exec-VERSION.spdx.json                                 what they consist of

@@ -8,7 +8,7 @@
 //   terminator.cjs    what ends TLS for a run with credentials, on the host (src/terminator/main.ts)
 //   mcp-SUM.cjs       the verb of that name with all that it needs
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
-//   fleet-page.html   the page of the fleet's server, and node-sqlite3-wasm.wasm, its database
+//   fleet/            what only a fleet needs: its queue, its database, the page of its server (src/fleet/package-file.ts)
 //   report-page.html  the page of llm-do report, without runs
 //   man/, completions/  for man(1) and the shells
 //   help-texts        what --help prints, for the client
@@ -71,14 +71,16 @@ const withoutLanguages = {
 }
 
 /** Loaded when something is asked of them: together they are larger than all that is ours. */
-const APART = ['zod', 'yaml', 'gray-matter', 'execa', 'yauzl', 'yazl', 'node-sqlite3-wasm', 'bullmq']
+const APART = ['zod', 'yaml', 'gray-matter', 'execa', 'yauzl', 'yazl']
+/** The same, in fleet/. */
+const APART_FOR_FLEETS = ['node-sqlite3-wasm', 'bullmq']
 
-/** Read by what lies next to them in dist/. */
-const BESIDE = [
-  'src/fleet/server/fleet-page.html',
-  'src/report/report-page.html',
-  'node_modules/node-sqlite3-wasm/dist/node-sqlite3-wasm.wasm',
-]
+/** Read by what lies next to them. */
+const BESIDE = {
+  'report-page.html': 'src/report/report-page.html',
+  'fleet/fleet-page.html': 'src/fleet/server/fleet-page.html',
+  'fleet/node-sqlite3-wasm.wasm': 'node_modules/node-sqlite3-wasm/dist/node-sqlite3-wasm.wasm',
+}
 
 /** Verbs that are files of their own, with their own copy of what they share with the program: no other verb may start slower for them. */
 const VERBS_APART = ['mcp']
@@ -144,9 +146,9 @@ const script = {
 }
 
 /** @returns the name of the one file, with the checksum of its text in it */
-async function buildScript(name, { entryPoint, plugins }) {
+async function buildScript(name, { entryPoint, plugins, outdir = made }) {
   const entry = { entryPoints: { [name]: entryPoint }, entryNames: '[name]-[hash]' }
-  const metafile = await build({ ...script, ...entry, plugins })
+  const metafile = await build({ ...script, ...entry, plugins, outdir })
   return basename(Object.keys(metafile.outputs)[0])
 }
 
@@ -160,6 +162,27 @@ async function buildStart(name, program) {
 }
 
 const exporting = (name, value) => `export const ${name} = ${JSON.stringify(value)}`
+
+/** What is apart for fleets is looked for when it is asked for. */
+async function withFleet() {
+  const files = await Promise.all(
+    APART_FOR_FLEETS.map(async (name) => [
+      name,
+      await buildScript(name, { entryPoint: name, plugins: [], outdir: join(made, 'fleet') }),
+    ]),
+  ).then(Object.fromEntries)
+  const filter = new RegExp(`^(${APART_FOR_FLEETS.join('|')})$`)
+  return {
+    name: 'with-fleet',
+    setup(bundle) {
+      bundle.onResolve({ filter }, ({ path }) => ({ path, namespace: 'fleet' }))
+      bundle.onLoad({ filter, namespace: 'fleet' }, ({ path }) => ({
+        contents: `module.exports = require(require('./src/fleet/package-file.ts').fleetFile('${files[path]}'))`,
+        resolveDir: root,
+      }))
+    },
+  }
+}
 
 async function buildAll() {
   const { policy, filters } = await precompile(root)
@@ -184,7 +207,7 @@ async function buildAll() {
       }))
     },
   }
-  const plugins = [withPrecompiled, withApart, late]
+  const plugins = [withPrecompiled, withApart, await withFleet(), late]
   const verbs = await Promise.all(
     VERBS_APART.map(async (verb) => [
       verb,
@@ -206,18 +229,19 @@ async function buildAll() {
   })
   await buildStart('cli', program)
   for (const verb of VERBS_ALONE) {
-    const plugins = [onlyVerb(verb), withPrecompiled, withApart, late]
-    await buildStart(`cli-${verb}`, await buildScript(verb, { entryPoint: entryPoints.program, plugins }))
+    const verbPlugins = [onlyVerb(verb), ...plugins]
+    await buildStart(`cli-${verb}`, await buildScript(verb, { entryPoint: entryPoints.program, plugins: verbPlugins }))
   }
   await build({ ...script, entryPoints: { terminator: entryPoints.terminator } })
   await build({ ...script, entryPoints: { index: entryPoints.index }, plugins })
   writeFileSync(join(made, 'index.js'), "export * from './index.cjs'\n")
-  for (const file of BESIDE) copyFileSync(join(root, file), join(made, basename(file)))
+  for (const [name, file] of Object.entries(BESIDE)) copyFileSync(join(root, file), join(made, name))
 }
 
 /** esbuild leaves regular expressions as they are, and src/cli/load-bundle.ts reads a byte for a character. */
 function refuseOtherCharacters() {
-  for (const name of readdirSync(made).filter((name) => name.endsWith('.cjs'))) {
+  const names = readdirSync(made, { recursive: true })
+  for (const name of names.filter((name) => name.endsWith('.cjs'))) {
     const [found] = /.{0,40}[\x80-\xff].{0,20}/.exec(readFileSync(join(made, name), 'latin1')) ?? []
     if (found !== undefined) throw new Error(`${name}: not ASCII: ${found} (in a regular expression write \\u2018)`)
   }

@@ -45,26 +45,35 @@ export function nativeDirectory(): string {
   return path.join(found ?? root, 'bin')
 }
 
-/**
- * In npm's registry the native programs are a package of their own, complete but for the library (packaging/npm.mjs), which npm installs
- * in the package that needs it or beside that.
- */
-function nativePackages(root: string): readonly string[] {
-  const name = `@llm-do/exec-${process.platform}-${process.arch}`
+/** Where npm has installed a package of ours that the one at `root` asks for: in that one, or beside it. */
+function packagesNamed(name: string, root: string): readonly string[] {
   const modules = path.dirname(root)
   return path.basename(modules) === 'node_modules'
     ? [path.join(root, 'node_modules', name), path.join(modules, name)]
     : []
 }
 
-/** The packages that the next run is started from, as seen from the one that holds this module: with those of them that may yet come. */
-export function packagePlaces(root: string = packageRoot()): readonly string[] {
+/** The native programs are a package of their own, complete but for the library (packaging/npm.mjs). */
+const nativePackages = (root: string): readonly string[] =>
+  packagesNamed(`@llm-do/exec-${process.platform}-${process.arch}`, root)
+
+/** @returns the root of `llm-do-exec`, as seen from the package that holds this module */
+function commandPackage(root: string): string {
   const scope = path.dirname(root)
-  if (path.basename(scope) !== '@llm-do') return [root, ...nativePackages(root)]
+  if (path.basename(scope) !== '@llm-do') return root
   const modules = path.dirname(scope)
   const around = path.dirname(modules)
-  const command = path.basename(around) === 'llm-do-exec' ? around : path.join(modules, 'llm-do-exec')
-  return [root, command, ...nativePackages(command)]
+  return path.basename(around) === 'llm-do-exec' ? around : path.join(modules, 'llm-do-exec')
+}
+
+/** Where the files may be that only a fleet needs. */
+export const fleetPackages = (root: string = packageRoot()): readonly string[] =>
+  packagesNamed('@llm-do/exec-fleet', commandPackage(root))
+
+/** The packages that the next run is started from, as seen from the one that holds this module: with those of them that may yet come. */
+export function packagePlaces(root: string = packageRoot()): readonly string[] {
+  const command = commandPackage(root)
+  return [root, ...(command === root ? [] : [command]), ...nativePackages(command)]
 }
 
 /** What node is given to run; it names the rest of the built program by check sums, so a program that was built anew is another file here. */

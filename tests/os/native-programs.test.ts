@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import {
   checkNativePrograms,
+  fleetPackages,
   NATIVE_PROGRAMS,
   packagePlaces,
   packageRoot,
@@ -71,4 +72,14 @@ test.each([
 ])('what the next run is started from: %s', (_, root, places) => {
   const named = (path: string) => path.replace('@P', `@llm-do/exec-${process.platform}-${process.arch}`)
   expect(packagePlaces(named(root))).toEqual(places.map(named))
+})
+
+const FLEET = '@llm-do/exec-fleet'
+test.each([
+  ['a checkout has its own', '/src/llm-do', []],
+  ['a directory that another user may fill is none of npm', '/tmp/llm-do-exec', []],
+  ['the command', COMMAND, [`${COMMAND}/node_modules/${FLEET}`, `/m/node_modules/${FLEET}`]],
+  ['the programs in the command', INSIDE, [`${COMMAND}/node_modules/${FLEET}`, `/m/node_modules/${FLEET}`]],
+])('where the package of a fleet may be: %s', (_, root, places) => {
+  expect(fleetPackages(root.replace('@P', '@llm-do/exec-linux-x64'))).toEqual(places)
 })

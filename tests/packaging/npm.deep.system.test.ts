@@ -1,4 +1,5 @@
 /** The packages of npm: the same bytes twice, and working as npm installs them, without scripts, without a node on the way of a run. */
+import { once } from 'node:events'
 import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -64,6 +65,23 @@ describeWith('userns', 'installed by npm', () => {
     )
   })
 
+  test('without the files of a fleet, whose verbs say what to install, and with them', async () => {
+    const cwd = await project()
+    await npm(cwd, 'install', packages.command, packages.platform)
+    const HOME = await temporaryDirectory()
+    const program = join(cwd, 'node_modules/.bin/llm-do')
+    const server = () => execa(program, ['fleet-server', '--port', '0'], { cwd, env: { HOME }, reject: false })
+    const without = await server()
+    expect(without).toMatchObject({ exitCode: 125, stdout: '' })
+    expect(without.stderr).toMatch(/HELPER_MISSING: .*node-sqlite3-wasm.*\n.*hint: npm install @llm-do\/exec-fleet@\d/)
+    await npm(cwd, 'install', packages.command, packages.platform, packages.fleet)
+    const served = server()
+    const [line] = await once(served.stdout, 'data')
+    served.kill()
+    expect(String(line)).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/m)
+    await served
+  })
+
   test('for everybody: by the link in PREFIX/bin, with the programs inside of the package', async () => {
     const cwd = await project()
     const registry = await startNpmRegistry([packages.command, packages.platform])
@@ -103,6 +121,7 @@ describeWith('aarch64-cc', 'make packages', () => {
     const first = await sums('first')
     expect(first.split('\n').map((line) => line.split(/ +/)[1]?.replace(/-[\d.]+\.tgz/, ''))).toEqual([
       'llm-do-exec',
+      'llm-do-exec-fleet',
       'llm-do-exec-linux-arm64',
       'llm-do-exec-linux-x64',
     ])

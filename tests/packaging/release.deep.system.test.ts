@@ -86,7 +86,8 @@ describeWith(['root', 'aarch64-cc', 'mmdebstrap', 'dpkg-deb', 'userns'], 'the fi
       `llm-do-exec-linux-${arch}-${version}.tgz`,
       `llm-do-exec_${version}_${arch.replace('x64', 'amd64')}.deb`,
     ])
-    const own = [`llm-do-exec-${version}.spdx.json`, `llm-do-exec-${version}.tgz`]
+    const names = ['.spdx.json', '.tgz'].map((end) => `llm-do-exec-${version}${end}`)
+    const own = [...names, `llm-do-exec-fleet-${version}.tgz`]
     expect((await readdir(files)).toSorted()).toEqual([...arches, ...own, 'NOTES.md', 'SHA256SUMS'].toSorted())
     const { stdout } = await execa('sha256sum', ['--check', 'SHA256SUMS'], { cwd: files })
     expect(stdout.split('\n')).toHaveLength(arches.length + own.length)

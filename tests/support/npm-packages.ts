@@ -8,6 +8,8 @@ const CHECKOUT = checkoutFor(currentUser())
 export interface Packages {
   /** The library and the way to the client. */
   readonly command: string
+  /** The files that only a fleet needs. */
+  readonly fleet: string
   /** The native programs of this machine. */
   readonly platform: string
 }
@@ -25,8 +27,8 @@ export async function packFor(directory: string): Promise<Packages> {
   const packages = join(directory, 'packages')
   await make(packages)
   const { stdout } = await execa('ls', [packages])
-  const [command = '', platform = ''] = stdout.split('\n').map((name) => join(packages, name))
-  return { command, platform }
+  const [command = '', fleet = '', platform = ''] = stdout.split('\n').map((name) => join(packages, name))
+  return { command, fleet, platform }
 }
 
 /** @param modules a directory `node_modules` */

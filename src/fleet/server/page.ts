@@ -3,16 +3,15 @@
  * Edge: the page's file.
  */
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { pagePolicy } from '../../core.ts'
+import { fleetFile } from '../package-file.ts'
 
 export interface Page {
   readonly html: string
   readonly contentSecurityPolicy: string
 }
 
-/** In dist/ it lies next to the program, in the sources next to this file. */
-export function readPage(file = join(import.meta.dirname, 'fleet-page.html')): Page {
+export function readPage(file = fleetFile('fleet-page.html', import.meta.dirname)): Page {
   const html = readFileSync(file, 'utf8')
   return { html, contentSecurityPolicy: pagePolicy(html, ["connect-src 'self'", "frame-ancestors 'none'"]) }
 }
