@@ -8,7 +8,7 @@
 //   terminator.cjs    what ends TLS for a run with credentials, on the host (src/terminator/main.ts)
 //   mcp-SUM.cjs       the verb of that name with all that it needs
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
-//   fleet/            what only a fleet needs: its queue, its database, the page of its server (src/fleet/package-file.ts)
+//   fleet/            the queue, the database and the page of a fleet (src/fleet/package-file.ts)
 //   report-page.html  the page of llm-do report, without runs
 //   man/, completions/  for man(1) and the shells
 //   help-texts        what --help prints, for the client
@@ -163,7 +163,7 @@ async function buildStart(name, program) {
 
 const exporting = (name, value) => `export const ${name} = ${JSON.stringify(value)}`
 
-/** What is apart for fleets is looked for when it is asked for. */
+/** The parts for fleets are looked for when they are asked for. */
 async function withFleet() {
   const files = await Promise.all(
     APART_FOR_FLEETS.map(async (name) => [

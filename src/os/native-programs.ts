@@ -53,7 +53,7 @@ function packagesNamed(name: string, root: string): readonly string[] {
     : []
 }
 
-/** The native programs are a package of their own, complete but for the library (packaging/npm.mjs). */
+/** The package of the native programs is complete but for the library (packaging/npm.mjs). */
 const nativePackages = (root: string): readonly string[] =>
   packagesNamed(`@llm-do/exec-${process.platform}-${process.arch}`, root)
 
@@ -66,7 +66,7 @@ function commandPackage(root: string): string {
   return path.basename(around) === 'llm-do-exec' ? around : path.join(modules, 'llm-do-exec')
 }
 
-/** Where the files may be that only a fleet needs. */
+/** Places of the package with the files of a fleet. */
 export const fleetPackages = (root: string = packageRoot()): readonly string[] =>
   packagesNamed('@llm-do/exec-fleet', commandPackage(root))
 
