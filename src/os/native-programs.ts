@@ -45,7 +45,7 @@ export function nativeDirectory(): string {
   return path.join(found ?? root, 'bin')
 }
 
-/** Where npm has installed a package of ours that the one at `root` asks for: in that one, or beside it. */
+/** Places of a package that the one at `root` asks for: npm installs it there or next to it. */
 function packagesNamed(name: string, root: string): readonly string[] {
   const modules = path.dirname(root)
   return path.basename(modules) === 'node_modules'
