@@ -25,18 +25,18 @@ export interface Backend {
   readonly headline: string
   /** Facts that only this backend needs; absent where those that every run observes are enough. */
   readonly observe?: Observation
-  /** What it can hold on this host. Pure. */
+  /** Everything it can enforce on this host. Pure. */
   readonly offers: (facts: HostFacts) => Offers
-  /** What a policy and the caller's environment make of these offers. Pure. */
+  /** Narrows these offers by a policy and the caller's environment. Pure. */
   readonly terms?: (offers: Offers, question: OfferQuestion) => Terms
-  /** Which walls a run had, for its result. Pure. */
+  /** The walls that a run had, for its result. Pure. */
   readonly isolation: (plan: Plan) => Isolation
   /** Lines of `llm-do doctor`: parts of the machine that it depends on; none where there is nothing to see. */
   readonly describe?: (facts: HostFacts) => Promise<readonly Part[]>
   readonly load: () => Promise<Runner>
 }
 
-/** What the operator's environment allows; inputs, so that planning stays reproducible. */
+/** Permissions in the operator's environment; inputs, so that planning stays reproducible. */
 export interface Permits {
   /** LLM_DO_ALLOW_UNSANDBOXED=1: the second half of the opt-in for a backend without walls. */
   readonly unsandboxed: boolean
@@ -69,11 +69,11 @@ export interface RunInputs {
   readonly nativeDirectory: string
   /** Where records of live runs are kept, see docs/internals/architecture.md; empty = no record. */
   readonly runsDirectory: string
-  /** Where the run was asked for, for its record; absent where nobody did. */
+  /** The directory from which the run was started, for its record; absent if unknown. */
   readonly callerDirectory?: string
   /** Where the changes of copy-on-write zones are kept; absent without such zones. */
   readonly layersDirectory?: string
-  /** The layer in it that the run goes on with; absent = a new one. */
+  /** The layer in it that the run continues; absent = a new one. */
   readonly continued?: string
   /** Hosts whose TLS ends on this one, with the secrets that go to them; absent without. */
   readonly terminatedHosts?: readonly TerminatedHost[]
@@ -86,7 +86,7 @@ export interface RunInputs {
   readonly watchesLooks?: true
 }
 
-/** What stdin brings: keys, its end at once (/dev/null), or bytes of a pipe, a file or the calling program. */
+/** The source of stdin: keys, an immediate end (/dev/null), or bytes of a pipe, a file or the calling program. */
 export type StdinKind = 'terminal' | 'nothing' | 'data'
 
 /** A plan that has chosen this backend, with what its run depends on. */
@@ -107,19 +107,19 @@ export interface StartedRun extends BackendRun {
   readonly bestEffort: boolean
 }
 
-/** What only a run needs of a backend. */
+/** The part of a backend that only a run needs. */
 export interface Runner {
   /** The exact process of a plan, for people. */
   readonly build: (planned: BackendRun) => Launch
-  /** What that process reads, for people; absent where the argv says everything. */
+  /** Input that the process reads, for people; absent where the argv says everything. */
   readonly print?: (planned: BackendRun) => string
   /** @throws SandboxError when the backend refuses; a command that fails is an outcome */
   readonly run: (started: StartedRun) => Promise<Outcome>
 }
 
-/** Which walls a run had. */
+/** The walls that a run had. */
 export interface Isolation {
-  /** What the command found at `/`: `empty-root`, `image`, `preopened`, `host`; `none` when nothing was run. */
+  /** The kind of tree at `/`: `empty-root`, `image`, `preopened`, `host`; `none` when nothing was run. */
   readonly fs: string
   readonly pid: boolean
   readonly net: string

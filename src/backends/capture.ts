@@ -1,4 +1,4 @@
-/** What is kept of a stream: its head and its tail, so that memory stays flat whatever a command prints. */
+/** Keeps the head and the tail of a stream, so memory stays flat however much a command prints. */
 import type { Capture } from './outcome.ts'
 
 /** Hears what a command prints. While a promise that it returns is pending, the command's output waits. */

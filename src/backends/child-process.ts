@@ -39,7 +39,7 @@ export interface ChildInput {
   /** Called at the deadline: milliseconds to add, for a child whose command started later than the child. */
   readonly extensionMs?: () => Promise<number>
   readonly signal?: AbortSignal | undefined
-  /** In a process group of its own, so that the whole group can be ended. */
+  /** The child leads its process group, so that the whole group can be ended. */
   readonly ownGroup?: boolean
   /** Called once with the pid, as soon as the child exists. */
   readonly onStart?: (pid: number) => void
@@ -58,7 +58,7 @@ export interface ChildEnd {
   readonly startErrno?: string
   readonly stdout: Capture
   readonly stderr: Capture
-  /** What came through the status descriptor. */
+  /** Bytes that came through the status descriptor. */
   readonly status: string
   readonly elapsedMs: number
 }
@@ -114,7 +114,7 @@ export function openUnlinked(bytes: Uint8Array): number {
 
 /** O_TMPFILE of open(2), which node has no name for: a file without a name is not left behind when this process is killed. */
 const NAMELESS = 0o20000000 | constants.O_DIRECTORY | constants.O_RDWR
-/** Of a file system that makes none, and of a kernel that does not know the flag. */
+/** Errors of a file system without O_TMPFILE, and of a kernel that does not know the flag. */
 const NOT_NAMELESS = new Set(['EOPNOTSUPP', 'EISDIR', 'EINVAL'])
 
 /** @throws SandboxError SETUP_FAILED where this user can make no temporary file */
@@ -220,7 +220,7 @@ export async function drain(streams: readonly Collected[], { stopped }: Pick<Sto
   await heard()
 }
 
-/** Hands the input over piece by piece. A source that fails is left to whoever made it: the command only gets no more. */
+/** Passes the input on piece by piece. If a source fails, its owner handles the error; the command only gets no more. */
 export function feed({ stdin: pipe }: ChildProcess, stdin: ChildStdio['stdin']): void {
   if (typeof stdin === 'string' || pipe === null) return
   // EPIPE: a command may end without reading its input.
@@ -264,7 +264,7 @@ export interface StopInput extends Pick<ChildInput, 'deadlineMs' | 'extensionMs'
   readonly signals: LentSignals | undefined
 }
 
-/** What can be ended: a child, or what stands for one. */
+/** A child, or its replacement, that can be ended. */
 export interface Stoppable extends Pick<ChildProcess, 'exitCode' | 'signalCode'> {
   readonly kill: (signal: NodeJS.Signals) => void
 }
@@ -314,7 +314,7 @@ export function armStopper(child: Stoppable, input: StopInput): Stopper {
   }
 }
 
-/** What is said of an abort's reason: a plain word, e.g. the name of a signal, or an error that is not the one of every abort. */
+/** Describes the reason of an abort: a plain word, such as the name of a signal, or an error other than the standard AbortError. */
 export function reasonWord(reason: unknown): { readonly cancelledBy?: string } {
   if (typeof reason === 'string') return { cancelledBy: reason }
   return reason instanceof Error && reason.name !== 'AbortError' ? { cancelledBy: String(reason) } : {}
@@ -322,7 +322,7 @@ export function reasonWord(reason: unknown): { readonly cancelledBy?: string } {
 
 const PASSED_ON = ['SIGINT', 'SIGTERM', 'SIGQUIT', 'SIGHUP'] as const
 
-/** What a run gets when it is aborted for this reason. */
+/** The signal that a run gets when it is aborted for this reason. */
 export function signalOf(reason: unknown): NodeJS.Signals {
   return PASSED_ON.find((name) => name === reason) ?? 'SIGTERM'
 }

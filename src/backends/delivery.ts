@@ -1,6 +1,6 @@
 /**
- * What a command prints, on its way to those who listen: one chunk after the other, however long a listener takes. Its reader reads no
- * further while one is busy, but may have to: then chunks wait here. Pure.
+ * Delivers a command's output to its listeners: one chunk after the other, however long a listener takes. The reader pauses while a
+ * listener is busy. If it cannot pause, chunks wait here. Pure.
  */
 import type { Listener } from './capture.ts'
 
@@ -21,7 +21,7 @@ export class Delivery {
     })
   }
 
-  /** Whether nobody is busy with a chunk. */
+  /** Whether no listener is busy with a chunk. */
   get isIdle(): boolean {
     return this.idle
   }
@@ -35,14 +35,14 @@ export class Delivery {
     if (pending instanceof Promise) this.waitFor(pending)
   }
 
-  /** Of a run that is to end: nobody is waited for any more, and who is busy hears nothing further. */
+  /** For a run that must end: waits for no listener any more, and a busy one gets no further chunk. */
   release(): void {
     this.isReleased = true
     this.isDeaf = !this.idle
     this.letGo()
   }
 
-  /** Resolved when all that was handed over so far has been dealt with, or nobody is waited for. */
+  /** Resolves when every chunk so far has been handled, or when delivery waits for no listener. */
   async heard(): Promise<void> {
     await Promise.race([this.busy, this.released])
   }

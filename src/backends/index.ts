@@ -23,12 +23,12 @@ export const backendNamed = (name: BackendName): Backend => TABLE[name]
 /** In the order in which `auto` tries them and reports list them. */
 export const BACKENDS: readonly Backend[] = BACKEND_NAMES.map(backendNamed)
 
-/** What each backend can hold on this host, whatever the policy. */
+/** Everything each backend can enforce on this host, whatever the policy. */
 export function offersOf(facts: HostFacts): readonly (Offers & { readonly name: BackendName })[] {
   return BACKENDS.map(({ name, offers }) => ({ name, ...offers(facts) }))
 }
 
-/** What each backend offers for this policy: all that planning knows of the backends. */
+/** The offers of each backend for this policy: all that planning knows of the backends. */
 export function offersFor(question: OfferQuestion): readonly BackendOffer[] {
   return BACKENDS.map(({ name, traits, offers, terms }) => {
     const own = offers(question.facts)

@@ -1,6 +1,6 @@
 /**
- * What a command reads on its stdin, in pieces that are asked for when the command has room for them. A source that is no array of
- * bytes waits meanwhile, so whatever it holds, one piece of it is in memory.
+ * A command's stdin, in pieces that are read when the command has room for them. A source other than an array of bytes waits meanwhile,
+ * so only one piece of it is in memory.
  */
 import type { Readable } from 'node:stream'
 import { FRAME_DATA_MAX } from '../contract.ts'
@@ -34,7 +34,7 @@ export const NO_INPUT: Input = bytesInput(END)
 export function streamInput(stream: Readable): Input {
   const pieces = piecesOf(stream)
   const last: { index: number; piece: Promise<Uint8Array> } = { index: -1, piece: Promise.resolve(END) }
-  // What fails when nobody asks any more is of no interest.
+  // An error after the last read is of no interest.
   stream.on('error', () => undefined)
   const next = async (): Promise<Uint8Array> => (await pieces.next()).value ?? END
   return {

@@ -1,4 +1,4 @@
-/** What native/launch reports in its one line of JSON -> outcome. Pure. */
+/** Turns the one line of JSON that native/launch reports into an outcome. Pure. */
 import { constants } from 'node:os'
 import { posix } from 'node:path'
 import { type LaunchStatus, REASONS } from '../contract.ts'
@@ -124,7 +124,7 @@ const milliseconds = (ns: number): number => Math.max(0, Math.round(ns / 1000) /
 const cancelledBySignal = ({ cancelledBy }: LaunchStatus): string | undefined =>
   cancelledBy === 0 ? undefined : signalName(cancelledBy)
 
-/** Not getSystemErrorName of node:util: that knows only the errors of its own event loop, and not ENOEXEC. */
+/** Not getSystemErrorName of node:util, which lacks ENOEXEC: it knows only the errors of libuv. */
 function errnoName(number: number): string {
   return Object.entries(constants.errno).find(([, value]) => value === number)?.[0] ?? `errno ${number}`
 }
@@ -140,7 +140,7 @@ function failureOf({ code, step, path, errno, detail }: LaunchStatus): SetupFail
   }
 }
 
-/** What the guard saw, from its own line or launch's. */
+/** The findings of the guard, from its own line or launch's. */
 export function guardedOf(
   status: Pick<
     LaunchStatus,
@@ -162,7 +162,7 @@ export function guardedOf(
   }
 }
 
-/** What the helper of a restricted network saw, likewise. */
+/** The findings of the helper of a restricted network, likewise. */
 export function networkOf({
   network,
   networkOmitted = 0,

@@ -14,7 +14,7 @@ export type LaunchDescriptor =
 export interface RunRequest {
   /** The command's words; bytes where they may not be UTF-8. */
   readonly words: readonly (string | Uint8Array)[]
-  /** The command has a terminal of its own, whose bytes go to the runner's stdout. */
+  /** The command has its own terminal, whose bytes go to the runner's stdout. */
   readonly tty: boolean
   /** Entries of a launch file: what must be on disk still, or nothing is run. */
   readonly guards?: Uint8Array
@@ -29,7 +29,7 @@ export interface Launch {
   readonly descriptors: readonly LaunchDescriptor[]
   /** For the native runner, which gets its command by frames (native/lib/frames.h). */
   readonly request?: RunRequest
-  /** What to run to end it when the runner must (docker kill); absent where the end of the caller is enough. */
+  /** The command that ends it when the runner must (docker kill); absent where the end of the caller is enough. */
   readonly stop?: { readonly file: string; readonly argv: readonly string[] }
 }
 

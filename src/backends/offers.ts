@@ -1,4 +1,4 @@
-/** What the offers of several backends have in common. Data. */
+/** The common part of several backends' offers. Data. */
 import type { Lack, Offers } from '../plan/offers.ts'
 
 export const NOT_WASI: Lack = { why: 'only the wasm backend runs WASI commands', fix: '--backend wasm' }
@@ -17,7 +17,7 @@ export const NO_OBSERVER: Lack = {
   fix: '--backend namespace, or leave out --explain',
 }
 
-/** Walls that the kernel makes around a command with a root of its own. */
+/** Walls that the kernel makes around a command in a new root. */
 export const WALLS = {
   'empty-root': 'kernel',
   zones: 'kernel',

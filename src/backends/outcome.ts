@@ -1,4 +1,4 @@
-/** What happened: how the run ended, events and numbers as they were observed. report/classify.ts adds words, hints and denials. */
+/** The raw end of a run: reason, events and numbers as observed. report/classify.ts adds words, hints and denials. */
 import type { Observed, ReachedHost, Reason } from '../contract.ts'
 import type { ErrorCode } from '../error.ts'
 import type { RefusedRequest } from '../network/termination.ts'
@@ -21,7 +21,7 @@ export const endedOnItsOwn = ({ reason }: Pick<Ending, 'reason'>): boolean =>
 /** Why the command was not started, or why its end is not known. */
 export interface SetupFailure {
   readonly code: ErrorCode
-  /** Which step of which program, e.g. `launch: clone mount`. */
+  /** The step and its program, e.g. `launch: clone mount`. */
   readonly step: string
   readonly path: string
   /** Symbolic, e.g. `EPERM`; empty when no system call failed. */
@@ -47,7 +47,7 @@ export interface Hidden {
   readonly paths: readonly string[]
 }
 
-/** What happened to protected paths: all of it is counted, and the first are named. */
+/** Attempts at protected paths: all are counted, and the first are named. */
 export interface Guarded {
   readonly attempts: { readonly count: number; readonly first: readonly ProtectedAttempt[] }
   /** Files of root with a set-id bit or capabilities that were read-only in a writable zone. */
@@ -60,14 +60,14 @@ export interface Guarded {
   readonly unwatched?: true
 }
 
-/** What came of the connections of a command whose network is restricted. */
+/** The connections of a command whose network is restricted. */
 export interface NetworkReport {
   readonly hosts: readonly ReachedHost[]
   /** Connections to more hosts than fit into the report. */
   readonly omitted: number
   /** The helper ended before the run, and with it the network. */
   readonly isLost: boolean
-  /** What the terminator refused; absent where TLS of no host ended here. */
+  /** Requests that the terminator refused; absent if it ended TLS of no host. */
   readonly terminated?: TerminatorReport
 }
 
@@ -79,7 +79,7 @@ export interface TerminatorReport {
   readonly isLost: boolean
 }
 
-/** What the sandbox refused the command, as the observer saw it. */
+/** Everything that the sandbox refused the command, as the observer saw it. */
 export interface ObservedReport {
   readonly rows: readonly Observed[]
   /** More than fit into the report. */
@@ -109,7 +109,7 @@ export interface Usage {
 
 export interface Outcome extends Ending {
   readonly failure?: SetupFailure
-  /** Which signal asked us to stop, for reason `cancelled`. */
+  /** The signal that asked us to stop, for reason `cancelled`. */
   readonly cancelledBy?: string
   readonly stdout: Capture
   readonly stderr: Capture
@@ -127,7 +127,7 @@ export interface Outcome extends Ending {
   readonly guarded?: Guarded
   /** Absent where the network is not restricted. */
   readonly network?: NetworkReport
-  /** Absent where nobody has looked. */
+  /** Absent in a run that was not observed. */
   readonly observed?: ObservedReport
   readonly warnings: readonly string[]
   /** Where the changes of copy-on-write zones are; absent where there are none. */

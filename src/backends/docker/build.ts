@@ -35,7 +35,7 @@ import { imageFor, RUNTIMES } from './images.ts'
 import { type BindMount, bindWords, type Cover, coversOf, heldWords, tmpfsWords, zoneMounts } from './mounts.ts'
 import { seccompWords } from './seccomp-options.ts'
 
-/** Label of every container of ours; its value is the kind of container. */
+/** Label of our containers; its value is the kind of container. */
 export const LABEL = 'llm-do'
 /** Label: which process runs it. */
 export const RUNNER_LABEL = 'llm-do.runner'
@@ -74,7 +74,7 @@ export function reporterOf(run: DockerRunInputs): Reporter | undefined {
   return reporterIn(posix.join(posix.dirname(run.runsDirectory), 'containers'), run)
 }
 
-/** The same for a session: a directory of its own is shown in its container, and each run has its socket there. */
+/** The same for a session: its container mounts one directory of the host, and each run has a socket there. */
 export function sessionReporterOf(plan: Plan, run: DockerRunInputs): Reporter | undefined {
   return reporterIn(sessionDirectory(run.runsDirectory, sessionName(plan, run)), run)
 }
@@ -101,7 +101,7 @@ function reporterMounts(reporter: Reporter | undefined, shown: (socket: string) 
   ]
 }
 
-/** @throws SandboxError NO_BACKEND where nobody on the host could get the sockets of a restricted network */
+/** @throws SandboxError NO_BACKEND where no process on the host could receive the sockets of a restricted network */
 function networkMounts({ network }: Plan, reporter: Reporter | undefined): readonly BindMount[] {
   if (network.mode !== 'restricted') return []
   if (reporter === undefined) throw noRestrictedNetwork('the daemon cannot show container-init in a container')
@@ -152,7 +152,7 @@ export function buildCreate(plan: Plan, run: DockerRunInputs): Launch {
   return launchOf({ docker, argv: create, environment, plan, name })
 }
 
-/** Seconds that a session container lives at most, used or not: no container of ours stays for good. */
+/** Maximum lifetime of a session container in seconds, used or not: none stays for good. */
 export const SESSION_SECONDS = 3600
 
 /** The container of a session: the same walls, a command that only sleeps, no environment of any run. */
@@ -223,7 +223,7 @@ function mountChecks(plan: Plan, { covers }: DockerInputs): readonly string[] {
   return ['--mounts', ...heldWords({ ...plan, covers })]
 }
 
-/** Those that were seen; for `--plan --argv`, which looks at no path, all that a zone could have. */
+/** The paths that were seen; for `--plan --argv`, which inspects no path, all that a zone could have. */
 function coversFor(plan: Plan, { covers }: DockerInputs): readonly Cover[] {
   return covers ?? plan.zones.flatMap(coversOf)
 }
@@ -345,7 +345,7 @@ const EMPTY_WORKSPACE = [
   `type=tmpfs,target=${WORKSPACE},tmpfs-size=4096,tmpfs-mode=0555,ro=true,notmpcopyup`,
 ] as const
 
-/** podman mounts tmpfs of its own over /tmp and /run, makes volumes writable and passes the host's proxies on. */
+/** podman mounts a tmpfs over /tmp and /run, makes volumes writable and passes the host's proxies on. */
 const PODMAN_WORDS = ['--read-only-tmpfs=false', '--image-volume', 'tmpfs', '--http-proxy=false'] as const
 
 function networkWords({ network }: Plan): readonly string[] {
@@ -361,7 +361,7 @@ function networkWords({ network }: Plan): readonly string[] {
   return ['--network', dockerNetwork(network.mode), ...restricted]
 }
 
-/** Docker switches it off in a container without a network of its own; only listed addresses need it. */
+/** Docker disables it in a container without a network namespace; only listed addresses need it. */
 const IPV6 = ['all', 'lo'].flatMap((name) => ['--sysctl', `net.ipv6.conf.${name}.disable_ipv6=0`])
 const hasV6 = (network: NetworkPolicy): boolean =>
   planAddresses(rulesOf(network)).diversions.some(({ addresses }) => addresses.includes(':'))
@@ -389,8 +389,8 @@ export interface Identity {
 }
 
 /**
- * Who the command is on the host. Inside a rootless daemon root is the caller; elsewhere the caller is the caller, and root
- * becomes the owner of what may be written: ids cannot be mapped per mount here.
+ * The command's user on the host. In a rootless daemon root is the caller. Elsewhere the caller keeps its ids, and root
+ * becomes the owner of the writable zones: ids cannot be mapped per mount here.
  * @throws SandboxError ZONE_INVALID when a zone could only be written by root, or by two different owners
  */
 export function identityOf(
@@ -460,7 +460,7 @@ export function heldByDocker({ memory, cpus, pids }: PlannedLimits): Pick<Planne
   }
 }
 
-/** What --memory-swap wants: memory and swap together. */
+/** The value of --memory-swap: memory and swap together. */
 export function withSwap(memory: PlannedLimit, { swap }: PlannedLimits): number {
   return memory.max + (swap?.max ?? 0)
 }

@@ -1,4 +1,4 @@
-/** What a docker or podman client gets of the caller's environment. Pure. */
+/** Selects the variables of the caller that a docker or podman client gets. Pure. */
 import { dirname } from 'node:path'
 import { SYSTEM_PATH } from '../run-kit.ts'
 

@@ -1,5 +1,5 @@
 /**
- * What the docker or podman client gets besides its argv. The client is a program of the host and reads its own
+ * The input of the docker or podman client in addition to its argv. The client is a program of the host and reads its
  * environment (where the daemon is, which configuration), so the command's variables must not simply be mixed into it.
  */
 
@@ -37,7 +37,7 @@ export interface DockerInputs {
   readonly hardLimits: { readonly files: number; readonly processes: number }
 }
 
-/** What a run in a container depends on in addition to its plan. */
+/** Facts that a run in a container depends on in addition to its plan. */
 export interface DockerRunInputs extends RunInputs {
   readonly docker: DockerInputs
 }
@@ -68,7 +68,7 @@ function steersClient(name: string): boolean {
 }
 
 /**
- * Proxy variables. The client adds those of its own configuration file, passwords included, to every container that does
+ * Proxy variables. The client adds those of its configuration file, passwords included, to every container that does
  * not name them: docs.docker.com, "Configure the Docker client". So each one is named, with or without a value.
  */
 export const PROXY_NAMES = ['ALL_PROXY', 'FTP_PROXY', 'HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].flatMap((name) => [
@@ -95,7 +95,7 @@ function fitsLine({ name, value, program }: { name: string; value: string; progr
 }
 
 /**
- * Which way each variable of the command takes into the container: never on argv, never into the client's own meaning.
+ * Chooses how each variable of the command gets into the container: never on argv, never where the client gives it a meaning.
  * @param hasFile false where no descriptor can be named as a file (Windows): then everything goes by name
  */
 export function divideEnvironment(

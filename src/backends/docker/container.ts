@@ -1,5 +1,5 @@
 /**
- * What every run in a container does, alone or in a session: make it, check it, kill it.
+ * The common part of every run in a container, alone or in a session: create, check, kill.
  * Edge: processes.
  */
 import { dirname } from 'node:path'
@@ -63,7 +63,7 @@ export interface InitCreation extends Container {
   readonly plan: Plan
   readonly run: DockerRunInputs
   readonly image: string
-  /** What our init needs of the host; undefined = docker's own has to do. */
+  /** The host's part for our init; undefined = docker's init is used. */
   readonly reporter: Reporter | undefined
   readonly build: (run: DockerRunInputs) => Launch
 }
@@ -74,7 +74,7 @@ export interface Created {
   readonly hasInit: boolean
 }
 
-/** With our init, or without where the daemon does not see the same files as we do (snap, a mount namespace of its own). */
+/** With our init, or without where the daemon does not see the same files as we do (snap, another mount namespace). */
 export async function createWithInit({
   plan,
   run,
@@ -138,9 +138,9 @@ interface LimitCheck extends Container {
 }
 
 /**
- * Refuses to start a container that the daemon will not hold within the plan's limits, as its own record of the container shows.
- * @returns warnings: what is not held, where the policy is content with that (--best-effort)
- * @throws SandboxError NO_BACKEND, or ZONE_INVALID when the image brings writable volumes of its own
+ * Refuses to start a container if the daemon's record of it shows that it will not enforce the plan's limits.
+ * @returns warnings about limits that are not enforced, where the policy accepts that (--best-effort)
+ * @throws SandboxError NO_BACKEND, or ZONE_INVALID when the image declares writable volumes
  */
 export async function checkContainer(
   input: DockerRun,
@@ -175,7 +175,7 @@ export interface LimitInputs {
   readonly ignored: readonly Ignored[]
   /** Lines that the client printed about limits. */
   readonly complaints: readonly string[]
-  /** What the run cannot do without; --best-effort takes limits out of it, unless `require` names them. */
+  /** Limits that the run requires; --best-effort removes limits from it, unless `require` names them. */
   readonly required: readonly Need[]
   readonly bestEffort: boolean
   readonly docker: Pick<DockerInputs, 'program' | 'rootless'>
@@ -186,7 +186,7 @@ export interface LimitVerdict {
   readonly refusal?: SandboxError
 }
 
-/** What follows from a limit that the daemon does not hold: a refusal, or a warning where the policy says best effort. Pure. */
+/** The consequence of a limit that the daemon does not enforce: a refusal, or a warning where the policy says best effort. Pure. */
 export function judgeLimits({ ignored, complaints, required, bestEffort, docker }: LimitInputs): LimitVerdict {
   const lines = ignored.map(({ need, wanted, got }) => `${need} (wanted ${wanted}, held ${got || 'not at all'})`)
   const unheld = [...lines, ...complaints]

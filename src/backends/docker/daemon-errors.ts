@@ -1,4 +1,4 @@
-/** What the client or the daemon said when it would not make or start a container -> our error. Rows of a table. */
+/** Maps messages of the client or daemon, when it would not create or start a container, to our errors. Rows of a table. */
 import { type ErrorCode, SandboxError } from '../run-kit.ts'
 
 interface Row {

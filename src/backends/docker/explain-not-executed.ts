@@ -18,7 +18,7 @@ export interface Lookup {
   readonly path: string
 }
 
-/** What a program looks like from outside. */
+/** Facts about a program file as seen from outside the container. */
 type Found = 'executable' | 'not executable' | 'absent' | 'unknown'
 
 /** @returns undefined when the program could be executed, or that is not known: the exit status is then the command's own */

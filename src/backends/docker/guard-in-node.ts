@@ -1,6 +1,6 @@
 /**
- * Protected names where there is no guard: Docker Desktop on macOS and Windows, where no caller is root and the daemon acts in a virtual
- * machine. What exists is covered as elsewhere; what does not is looked for when the container is gone, and renamed aside.
+ * Protected names where the guard does not exist: Docker Desktop on macOS and Windows, where no caller is root and the daemon acts in a
+ * virtual machine. Existing names are covered as elsewhere. Missing ones are checked when the container is gone, and renamed aside.
  * Edge: files.
  */
 import { lstatSync, readdirSync, renameSync } from 'node:fs'
@@ -111,7 +111,7 @@ function repositoriesIn(source: string, names: ReadonlySet<string>, below = ''):
   })
 }
 
-/** What cannot be looked at is never taken for absent: a command can close a directory to its own user. */
+/** An inspection that fails never counts as absence: a command can close a directory to its own user. */
 class Unseen extends SandboxError {
   readonly path: string
   constructor(path: string, cause: unknown) {

@@ -1,12 +1,12 @@
 /**
- * Protected names of a container: what must be covered by a mount, and the guard that watches names that do not exist yet.
+ * Protected names of a container: the paths that a mount must cover, and the guard that watches names that do not exist yet.
  * Edge: processes, pipes.
  *
  *     runner ──a line, or its end──► sh ──end──► native/tools/guard.c ──lines──► runner
  *
- * The guard looks at the zones before the daemon gets them, watches while the command runs, and sweeps when its input
- * ends: once the container is gone. Where the runner is killed the shell sees the end of its own input instead, removes the
- * container, and ends; so the sweep always comes after the end of the container.
+ * The guard inspects the zones before the daemon gets them, watches while the command runs, and sweeps when its input
+ * ends: once the container is gone. If the runner is killed, the shell sees the end of its input, removes the
+ * container, and ends. So the sweep always comes after the end of the container.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
@@ -62,7 +62,7 @@ interface GuardPlan {
 const PLAN_MS = 60_000
 
 /**
- * What must be a mount of its own in each zone, parents first.
+ * The paths of each zone that must become mounts, parents first.
  * @throws SandboxError HELPER_MISSING without the guard, ZONE_INVALID where something cannot be covered
  */
 export async function planCovers(
@@ -167,7 +167,7 @@ export async function startWatch({ plan, docker, name, runId, socket = '' }: Wat
   const shell = spawn('/bin/sh', ['-c', SCRIPT, 'llm-do-guard', docker.path, name, socket, guard, GUARD, runId], {
     env: { ...docker.environment },
     cwd: '/',
-    // A session of its own: the terminal's Ctrl-C must not reach it.
+    // A new session: the terminal's Ctrl-C must not reach it.
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe', file],
   })
@@ -215,7 +215,7 @@ const GUARD_ENDED: SetupFailure = {
   detail: '',
 }
 
-/** What a run came to, with what the guard found after it. Pure. */
+/** Combines the outcome of a run with the findings of the guard after it. Pure. */
 export function concludeGuarded(outcome: Outcome, guarded: Guarded | 'lost' | undefined): Outcome {
   const { cancelledBy, ...ended } = outcome
   const isStopped = cancelledBy === ALARM

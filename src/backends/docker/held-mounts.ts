@@ -1,9 +1,9 @@
 /**
- * What the zones of a container are on the host, seen once and held open until its end.
+ * The inodes of a container's zones on the host, inspected once and held open until its end.
  * Edge: files.
  *
- * The daemon looks every path up again, as root. So each inode is looked at here from the zone's root downwards without following a
- * link, and our init compares the container's mounts with them before the command begins (native/tools/container-mounts.c). An inode that is
+ * The daemon resolves every path again, as root. So each inode is opened here from the zone's root downwards without following a
+ * link, and our init compares the container's mounts with them before the command starts (native/tools/container-mounts.c). An inode that is
  * held open is not reused for another file.
  */
 import { closeSync, constants, fstatSync, openSync } from 'node:fs'
@@ -23,7 +23,7 @@ export interface HeldCovers {
   readonly close: () => void
 }
 
-/** What is run with the run's zones held: outside Linux nothing can be, and the client's word has to do. */
+/** Calls back with the run's zones held open. Outside Linux that is impossible, and the client's answer is trusted. */
 export async function withMounts<
   T extends { readonly plan: Plan; readonly run: DockerRunInputs; readonly signal?: AbortSignal | undefined },
   R,
@@ -93,7 +93,7 @@ export interface CoverInputs {
 }
 
 /**
- * Linux only: elsewhere there is no way to look from a directory instead of from the root.
+ * Linux only: other systems can resolve paths only from the root, not from a directory.
  * @throws SandboxError ZONE_INVALID when a zone is another one than was planned, or a cover is a link or gone
  */
 export function holdCovers({ zones, covers }: CoverInputs): HeldCovers {

@@ -1,4 +1,4 @@
-/** Which image a container run uses when the policy names none. Data and pure functions. */
+/** Chooses the image of a container run when the policy names none. Data and pure functions. */
 
 export interface Runtime {
   readonly name: string

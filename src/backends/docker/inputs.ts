@@ -1,5 +1,5 @@
 /**
- * What the docker backend must know of this process and its client.
+ * Facts about this process and its client that the docker backend needs.
  * Edge: /proc, the package's own files, the caller's environment.
  */
 import { existsSync, readFileSync } from 'node:fs'

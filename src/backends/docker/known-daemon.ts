@@ -1,7 +1,7 @@
 /**
- * What a client has said of its daemon, believed for as long as nothing has changed that decides it: podman takes half a second of
- * processor time to answer, docker a tenth.
- * Edge: file system (what stands at the places that a client reads, never its content).
+ * Caches a client's answer about its daemon until something changes that decides it. podman takes half a second of processor time to
+ * answer, docker a tenth.
+ * Edge: file system (metadata of the files that a client reads, never their content).
  */
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
@@ -62,7 +62,7 @@ function filesOfDocker(env: ClientVariables): readonly string[] | undefined {
 
 const PODMAN_DIRECTORIES = ['/usr/share/containers', '/etc/containers']
 
-/** containers.conf(5): the file that a variable names stands for all others. */
+/** containers.conf(5): the file that a variable names replaces all others. */
 function filesOfPodman(env: ClientVariables): readonly string[] | undefined {
   if (env['CONTAINER_HOST'] || env['CONTAINER_CONNECTION']) return undefined
   const own = join(env['XDG_CONFIG_HOME'] || join(env['HOME'] || '', '.config'), 'containers')
@@ -73,7 +73,7 @@ function filesOfPodman(env: ClientVariables): readonly string[] | undefined {
   return [...(named ? [named] : usual), join(own, 'podman-connections.json')]
 }
 
-/** Of a directory its entries, too: a file that is written in its place does not change it. */
+/** For a directory its entries, too: a write to a file in it does not change the directory. */
 function look(files: readonly string[]): Seen {
   const entries = files.flatMap((file) => entriesOf(file).map((name) => join(file, name)))
   return Object.fromEntries([...files, ...entries].map((file) => [file, stampOf(file)]))

@@ -21,14 +21,14 @@ export function bindWords({ source, target, readonly }: BindMount): readonly str
   return ['--mount', [...fields, 'bind-propagation=rprivate'].map(csvField).join(',')]
 }
 
-/** Part of a rw zone that is a mount of its own, so that it can be neither renamed nor removed. */
+/** Part of a rw zone that becomes a mount, so that it can be neither renamed nor removed. */
 export interface Cover {
   /** Source of the zone. */
   readonly zone: string
   /** Relative to the zone's root. */
   readonly path: string
   readonly readonly: boolean
-  /** What was seen there and is held open; absent where the covers are only shown to people. */
+  /** The inode that was seen there and is held open; absent where the covers are only printed for people. */
   readonly inode?: Inode
 }
 
@@ -39,8 +39,8 @@ export interface Inode {
 }
 
 /**
- * What protected paths need when all of them exist: the path itself, read-only, and each directory on the way, which stays
- * writable. A directory with mounts below it can be renamed, one that is a mount cannot. Parents first.
+ * The mounts that protected paths need when all of them exist: the path itself, read-only, and each directory on the way, which stays
+ * writable. A directory with mounts below it can be renamed, a directory that is a mount cannot. Parents first.
  */
 export function coversOf({ source, mode, protect }: PlannedZone): readonly Cover[] {
   if (mode !== 'rw') return []

@@ -69,7 +69,7 @@ function start({ network }: Pick<Plan, 'network'>, { program, helper, socket }: 
   const child = spawn(program, ['network', helper, socket], {
     env: {},
     cwd: '/',
-    // A session of its own: the terminal's Ctrl-C must not reach it.
+    // A new session: the terminal's Ctrl-C must not reach it.
     detached: true,
     stdio: ['pipe', 'pipe', 'pipe', file],
   }) as ChildProcessWithoutNullStreams

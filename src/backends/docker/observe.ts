@@ -16,8 +16,8 @@ export interface DockerSearch {
 }
 
 /**
- * Asks the client and its daemon. DOCKER_HOST and contexts are the client's own business and reach it through its environment.
- * @returns undefined when there is no such program
+ * Asks the client and its daemon. The client reads DOCKER_HOST and contexts from its environment.
+ * @returns undefined when the program does not exist
  */
 export async function observeDocker({
   env,
@@ -69,7 +69,7 @@ async function requestInfo(
   return { stdout, stderr, timedOut: !inTime, patienceMs }
 }
 
-/** What `docker info` says, as far as we read it. An older or absent daemon leaves words out. */
+/** The answer of `docker info`, as far as we read it. An older or absent daemon leaves words out. */
 interface DockerInfo {
   readonly ServerVersion?: string
   readonly ServerErrors?: readonly string[]
@@ -82,7 +82,7 @@ interface DockerInfo {
   readonly ClientInfo?: { readonly Version?: string; readonly Context?: string }
 }
 
-/** What `podman info` says: other words for the same things. */
+/** The answer of `podman info`: other words for the same things. */
 interface PodmanInfo {
   readonly host?: {
     readonly cgroupControllers?: readonly string[] | null
@@ -100,7 +100,7 @@ export interface InfoInputs extends InfoReply {
 
 type Observed = Omit<DockerFact, 'program' | 'path'>
 
-/** What the answer of `info` means. Pure. */
+/** Interprets the answer of `info`. Pure. */
 export function readInfo(inputs: InfoInputs): Observed {
   const info = parse(inputs.stdout)
   return inputs.program === 'podman' ? readPodman(info as PodmanInfo, inputs) : readDocker(info as DockerInfo, inputs)

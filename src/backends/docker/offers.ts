@@ -1,4 +1,4 @@
-/** What the docker backend can hold, as its daemon says. Pure: facts in, words out. */
+/** Everything the docker backend can enforce, according to its daemon. Pure: facts in, words out. */
 
 import {
   type DockerFact,

@@ -1,4 +1,4 @@
-/** What a container's end means: pure functions over what `docker inspect` says. */
+/** Interprets the end of a container: pure functions over the answer of `docker inspect`. */
 
 import {
   type ChildEnd,
@@ -63,7 +63,7 @@ export function ignoredLimits({ limits }: Plan, { HostConfig: got }: ContainerRe
   return rows.filter((row): row is Ignored => row.wanted !== undefined && Math.abs(row.got - row.wanted) > 0.01)
 }
 
-/** What docker and podman print on stderr about a limit that they do not hold. */
+/** Messages of docker and podman on stderr about a limit that they do not enforce. */
 const IGNORED = /discarded|ignored|not supported|does not support|without swap/i
 
 /** Complaints of `create` about limits, one line each. */
@@ -119,7 +119,7 @@ function withStatus({ report, client, isFiltered, totalMs, warnings }: DockerEnd
   })
 }
 
-/** What docker cannot say stays unsaid: its exit code 128+N may be an exit or a signal, so it is given as an exit code. */
+/** Reports no signal: docker's exit code 128+N may be an exit or a signal, so it is given as an exit code. */
 function withoutStatus({ report, client, notExecuted, initReport, totalMs, warnings }: DockerEnd): Outcome {
   const durationMs = hasRun(report) ? milliseconds(report) : 0
   return withExitStatus({

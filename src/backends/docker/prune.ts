@@ -21,7 +21,7 @@ interface ObservedContainer {
   readonly Config: { readonly Labels: Readonly<Record<string, string>> }
 }
 
-/** What each kind of container is, for the decision whether it may go. */
+/** Facts that decide whether a container may be removed. */
 export interface Candidate {
   readonly kind: string
   readonly running: boolean
@@ -29,7 +29,7 @@ export interface Candidate {
   readonly ageMs: number
 }
 
-/** Milliseconds after which a stopped container of ours is removed, whichever runner made it: reading its end never takes that long. */
+/** Milliseconds after which our stopped containers are removed, whichever runner made them: reading the end never takes that long. */
 const LITTER_AGE_MS = 3_600_000
 
 /** A session container outlives its runner on purpose, but not its own end. */
@@ -41,7 +41,7 @@ export function mayGo({ kind, running, runnerIsGone, ageMs }: Candidate): boolea
 export interface SweepInputs {
   /** Milliseconds since 1970. */
   readonly now: number
-  /** Whose runs use the caller's sessions. */
+  /** The caller's directory of runs: only sessions that it knows are ended. */
   readonly runsDirectory: string
   /** Ends those that go on, too, where no run is inside. */
   readonly endsSessions?: boolean
@@ -75,7 +75,7 @@ interface HeldSession extends HeldLock {
   readonly directory: string
 }
 
-/** Sessions that no run of ours is in, or about to make anew; none comes in while they are ended. */
+/** Sessions that no runner of this machine uses or creates; none can be entered while they are ended. */
 async function hold(sessions: readonly ObservedContainer[], runsDirectory: string): Promise<readonly HeldSession[]> {
   const locks = await Promise.all(sessions.map((container) => takeSession(runsDirectory, nameOf(container))))
   return sessions.flatMap((container, at) => {
@@ -86,7 +86,7 @@ async function hold(sessions: readonly ObservedContainer[], runsDirectory: strin
 
 const nameOf = ({ Name }: ObservedContainer): string => Name.replace('/', '')
 
-/** Containers of ours, running or not. */
+/** Our containers, running or not. */
 async function ours(docker: DockerInputs): Promise<readonly ObservedContainer[]> {
   const listed = await runClient(docker, ['ps', '--all', '--quiet', '--no-trunc', '--filter', `label=${LABEL}`])
   const ids = listed.stdout.split('\n').filter((id) => id !== '')

@@ -1,5 +1,5 @@
 /**
- * Which default images are here, and fetching them: the only place that ever pulls.
+ * Lists the default images that exist locally, and fetches the rest: the only place that ever pulls.
  * Edge: processes.
  */
 import { execa } from 'execa'

@@ -49,7 +49,7 @@ export async function superviseDocker(input: DockerRun): Promise<Outcome> {
   return input.plan.dockerReuse === 'session' ? superviseSession(input, superviseContainer) : superviseContainer(input)
 }
 
-/** The client refuses to pass on what is no terminal, and a command that waits for it would wait for ever. */
+/** The client refuses to pass on a stream other than a terminal, and a command that waits for one would hang. */
 function nothingTyped(): SandboxError {
   return new SandboxError('NO_BACKEND', 'docker types no pipe and no file into the terminal of a container (--tty)', {
     hint: 'leave out --tty, or give it a terminal or /dev/null as stdin; the backend namespace types what a pipe brings',
@@ -144,7 +144,7 @@ interface Delay extends Container {
   readonly limitMs: number
 }
 
-/** What the start of the container took of the command's time; the daemon's clock may be another machine's, so it is bounded. */
+/** The part of the command's time that the container's start took; bounded, because the daemon's clock may be another machine's. */
 async function startDelayMs({ docker, name, limitMs }: Delay): Promise<number> {
   const report = await inspectContainer(docker, name)
   const ran = report === undefined ? limitMs : Date.now() - Date.parse(report.State.StartedAt)

@@ -1,4 +1,4 @@
-/** What only a run in a container needs. */
+/** The part of the docker backend that only a run needs. */
 import { type BackendRun, type Runner, SandboxError } from '../run-kit.ts'
 import { buildCreate } from './build.ts'
 import type { DockerRunInputs } from './command-environment.ts'

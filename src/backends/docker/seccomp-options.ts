@@ -4,7 +4,7 @@ import { type DockerRule, type DockerSeccomp, dockerSeccomp } from './seccomp-pr
 
 export interface SeccompWords {
   readonly words: readonly string[]
-  /** What the client reads at the descriptor that `words` name. */
+  /** Text that the client reads at the descriptor that `words` name. */
   readonly profile?: Uint8Array
 }
 
@@ -38,7 +38,7 @@ const [AF_NETLINK, NETLINK_NETFILTER] = [16, 12]
 const equals = (index: number, value: number) =>
   ({ index, value: 0xffff_ffff, valueTwo: value, op: 'SCMP_CMP_MASKED_EQ' }) as const
 
-/** Our init makes the rules of a restricted network; it closes this again with a filter of its own (native/tools/container-network.c). */
+/** Our init makes the rules of a restricted network, and then closes this call again with another filter (native/tools/container-network.c). */
 function withNetfilter({ mode }: Plan['network'], rules: DockerSeccomp, profile: string): DockerSeccomp {
   if (mode !== 'restricted' || profile === 'off') return rules
   const socket: DockerRule = {

@@ -17,7 +17,7 @@ export interface DockerArgument {
   readonly index: number
   /** The mask. */
   readonly value: number
-  /** What must be left of the argument under the mask. */
+  /** Value of the argument under the mask. */
   readonly valueTwo: number
   readonly op: 'SCMP_CMP_MASKED_EQ'
 }
@@ -36,7 +36,7 @@ export interface DockerSeccomp {
 
 const ARCHITECTURE: Readonly<Record<Arch, string>> = { x64: 'SCMP_ARCH_X86_64', arm64: 'SCMP_ARCH_AARCH64' }
 
-/** What a JSON number carries exactly. Only unshare looks above bit 31, and no kernel knows a flag above bit 52. */
+/** Largest exact integer of a JSON number. Only unshare looks above bit 31, and no kernel knows a flag above bit 52. */
 const EXACT = BigInt(Number.MAX_SAFE_INTEGER)
 
 const argumentsOf = (cube: Cube): readonly DockerArgument[] =>

@@ -43,7 +43,7 @@ import { openReport, type ReportSocket, SHOWN_MODE } from './status-socket.ts'
 const SHARED_CONTAINER =
   'docker.reuse is session: this container served earlier runs of the same plan and keeps what they left in its scratch directories'
 
-/** @param fresh runs in a container of its own, while another run is inside the session's */
+/** @param fresh runs in another container while a run is inside the session's */
 export async function superviseSession(
   input: DockerRun,
   fresh: (input: DockerRun) => Promise<Outcome>,
@@ -126,7 +126,7 @@ interface RunView {
   readonly elapsedMs: number
 }
 
-/** The container goes on; for the run its own exit code and times count, and an OOM kill that was not there before. */
+/** The container stays; the run has its own exit code and times, and only a new OOM kill counts. */
 function asOfRun({ before, after, exitCode, elapsedMs }: RunView): ContainerReport {
   return {
     ...before,

@@ -21,9 +21,9 @@ import { networkRecords } from './network.ts'
 /** Knobs of the host that stay visible but cannot be turned. */
 const PROC_READONLY = ['bus', 'fs', 'irq', 'sys', 'sysrq-trigger']
 /**
- * What tells about the host or its kernel and serves no program inside: what container runtimes mask, and what has counters of the
- * whole machine, names its disks or holds its boot parameters. Stays, because programs ask for it: cpuinfo, meminfo, stat, loadavg, uptime,
- * version, filesystems, mounts; tests/escape/proc.system.test.ts has the whole list.
+ * Files of /proc that describe the host or its kernel and that no program inside needs: those that container runtimes mask, and those
+ * with counters of the whole machine, names of its disks or its boot parameters. Programs ask for cpuinfo, meminfo, stat, loadavg, uptime,
+ * version, filesystems and mounts, so these stay; tests/escape/proc.system.test.ts has the whole list.
  */
 const PROC_MASKED = [
   'acpi',
@@ -90,7 +90,7 @@ export function firstLaunchOf({ tty }: Plan, run: RunInputs, bytes: Uint8Array):
   })
 }
 
-/** What the plan's engine is called on this host; undefined for the engine that is a part of the native programs. */
+/** Path of the plan's engine on this host; undefined for the engine in the native programs. */
 export function enginePathOf({ bwrap }: Pick<HostFacts, 'bwrap'>, { engine }: Plan): { readonly enginePath?: string } {
   return engine === 'bwrap' && bwrap !== undefined ? { enginePath: bwrap.path } : {}
 }

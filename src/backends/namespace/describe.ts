@@ -85,7 +85,7 @@ function networkPart(facts: HostFacts): readonly Part[] {
   return [{ name, state: 'ok', detail: 'nftables (TPROXY, nflog), a helper on the host', fix: '' }]
 }
 
-/** What the ladder says about the better rung ends with its fix in brackets. */
+/** The reason why a better rung is missing ends with its fix in brackets. */
 function cgroupPart({ cgroup }: HostFacts): Part {
   const name = 'cgroup'
   const location = cgroup.parent === undefined ? '' : ` at ${cgroup.parent}`

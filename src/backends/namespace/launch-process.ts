@@ -39,7 +39,7 @@ export interface LaunchProcess {
   readonly onStart?: (pid: number) => void
   /** The terminator's channel, for the helper of the network; ours is closed. */
   readonly channel?: Socket | undefined
-  /** Of a sandbox that serves: called once, when its command has been executed. */
+  /** For a sandbox that serves: called once, when its command has been executed. */
   readonly onServing?: (() => void) | undefined
   readonly stop: (child: Stoppable) => Promise<void>
   /** Whether the result may come when the command has ended and nothing of it is left, before its walls are taken down. */
@@ -47,7 +47,7 @@ export interface LaunchProcess {
 }
 
 export interface LaunchEnd extends ChildEnd {
-  /** What the plan was made from has changed, and nothing was run. */
+  /** The facts of the plan have changed, and nothing was run. */
   readonly isStale: boolean
 }
 
@@ -77,7 +77,7 @@ async function runChild(input: LaunchProcess, mode: StreamMode): Promise<LaunchE
   const stdin = mode === 'all' && typeof stdio.stdin !== 'string' ? stdio.stdin : undefined
   const run = new FramedRun(line, { ...stdio, stdin: stdin ?? NO_INPUT, deadlineMs: input.deadlineMs, isTaken: true })
   if (input.onServing !== undefined) run.whenTaken(input.onServing)
-  // Of a terminal's run only: its bytes come by the runner's own streams.
+  // In a terminal's run only: its bytes come by the runner's own streams.
   const own = [
     collect(child.stdout, stdio.outputCap, stdio.onStdout),
     collect(child.stderr, stdio.outputCap, stdio.onStderr),
@@ -130,7 +130,7 @@ async function runForked(input: LaunchProcess, { line, mode }: Forked): Promise<
   void stopper.stopped.then(() => run.release())
   const { taken, isRefused, status, stdout, stderr } = await run.end()
   stopper.disarm()
-  // Of a run that is to end nothing is tried again: what it has sent before its end may not have been read.
+  // A run that must end is not tried again: its last messages may not have been read.
   const isLetDown = !taken && !isRefused && input.signal?.aborted !== true
   noteForked({ isLetDown })
   if (isLetDown) return undefined
@@ -144,7 +144,7 @@ function planOf({ descriptors }: NativeLaunch, mode: StreamMode): Uint8Array {
   return Buffer.concat([Buffer.from(`${mode}\0`), file.carries === 'file' ? readFileSync(file.path) : file.bytes])
 }
 
-/** A launcher passes on a SIGHUP of its own, so it is told of one that ends the run. */
+/** A launcher passes a SIGHUP on to the command, so another message tells it that the run must end. */
 function endable(child: ChildProcess, run: FramedRun): Stoppable {
   const kill = (signal: NodeJS.Signals): void => {
     if (signal === 'SIGHUP') run.stop(signal)
@@ -164,10 +164,10 @@ function stoppable(run: FramedRun, { socket }: FramedLine): Stoppable {
 
 const NOTHING = { cause: 'exit', stdout: NO_CAPTURE, stderr: NO_CAPTURE, status: '', isStale: false } as const
 
-/** The launcher holds limits by itself: at one of them no listener is waited for. */
+/** The launcher enforces limits on its own: at a limit no listener is waited for. */
 const wasStopped = (status: string): boolean => !endedOnItsOwn(parseLaunchStatus(status) ?? { reason: 'lost' })
 
-/** Which of the command's streams are frames: none, its output, its stdin, too. A terminal has none of them. */
+/** The command's streams that are frames: none, its output, or its stdin, too. A terminal has none of them. */
 type StreamMode = 'own' | 'output' | 'all'
 
 function modeOf({ launch: { request }, stdio }: LaunchProcess): StreamMode {

@@ -1,4 +1,4 @@
-/** Which records of the launch file hold the limits of a plan. Pure. */
+/** The records of the launch file for the limits of a plan. Pure. */
 import { type GroupLimits, groupSettings } from '../../cgroup/limits.ts'
 import { GROUP_PROCESSES_START, GROUP_PROCESSES_UNSHARE, NAMESPACE_PROCESSES } from '../../contract.ts'
 import type { PlannedLimits } from '../../plan/limits.ts'

@@ -17,7 +17,7 @@ import { parsePublished } from '../../policy/readers.ts'
 import type { NetworkPolicy } from '../../policy/values.ts'
 import type { LaunchRecord } from './launch-file.ts'
 
-/** The mode, and for a restricted network: what stands for which name, what leads to the helper, and the rules that it judges by. */
+/** The mode, and for a restricted network: the address for each name, the diversions to the helper, and the helper's rules. */
 export function networkRecords(network: PlannedNetwork): readonly LaunchRecord[] {
   if (network.mode !== 'restricted') return [['net', network.mode]]
   const rules = rulesOf(network)
@@ -45,7 +45,7 @@ function publishedRecord(text: string): readonly LaunchRecord[] {
   return published === undefined ? [] : [['net-publish', published.address, published.port, published.inside]]
 }
 
-/** Where names lead that nobody is asked for. Loopback is open on the ports that are listed, and for this name alone. */
+/** Names that are answered without a query. Loopback is open on the listed ports, and for this name alone. */
 function ownNames({ hosts = {}, local = [] }: NetworkPolicy): readonly LaunchRecord[] {
   const ports = local.join(' ')
   return [

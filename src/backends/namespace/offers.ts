@@ -1,6 +1,6 @@
 /**
- * What the namespace backend can hold on this machine, by what, and for the rest: why not and the fix. Pure: facts in, words out.
- * The plan chooses by it and the doctor prints it, so the two cannot disagree.
+ * The walls and limits that the namespace backend can enforce on this machine, and by what; for the rest the reason and the fix.
+ * Pure: facts in, words out. The plan chooses by it and the doctor prints it, so the two cannot disagree.
  */
 import { ioLack, rungsFor } from '../../cgroup/rungs.ts'
 import { LANDLOCK_CLOSES_SOCKETS } from '../../contract.ts'
@@ -50,7 +50,7 @@ export function namespaceOffers(facts: HostFacts): Offers {
   }
 }
 
-/** Why the network cannot be restricted by name; undefined when it can, or nobody has tried. */
+/** Why the network cannot be restricted by name; undefined when it can, or was not tried. */
 export function restrictedObstacle({ restrictedNetwork: probe }: HostFacts): Lack | undefined {
   if (probe === undefined || probe.ok) return undefined
   return {
@@ -70,7 +70,7 @@ function oldLandlock({ landlockAbi, kernel }: HostFacts): Lack {
   }
 }
 
-/** What stands in the way of the namespace backend, or undefined when at least one engine works. */
+/** The obstacle to the namespace backend, or undefined when at least one engine works. */
 function namespaceObstacle(facts: HostFacts): Lack | undefined {
   if (facts.platform !== 'linux') return { why: 'namespaces exist on Linux only', fix: '--backend docker' }
   const { nativePrograms, surroundings } = facts

@@ -21,7 +21,7 @@ export interface EngineProbe {
   readonly network?: NetworkWay
 }
 
-/** So that there is a connection to take. The name exists nowhere (RFC 2606), and nobody asks for it. */
+/** Without an allowed name there is no connection to take. This one exists nowhere (RFC 2606), and nothing looks it up. */
 const ONE_NAME = { mode: 'restricted', allow: ['probe.invalid'], deny: [] } as const
 
 /** A sandbox in which nothing is but what the chain itself brings; init answers the question by existing. */

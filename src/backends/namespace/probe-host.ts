@@ -1,6 +1,6 @@
 /**
- * What only another process can find out before a first run: whether one can be in a cgroup, and the version of Landlock. Starting
- * one costs node 3 ms, so launch answers both at once. What it cannot enter a shell tries again, which has words for what is wrong.
+ * Facts that only another process can find out before a first run: whether it can enter a cgroup, and the version of Landlock. A start
+ * costs node 3 ms, so launch answers both together. A shell tries a cgroup that launch cannot enter again, because it explains the error.
  * Edge: processes.
  */
 import { type Enter, enterByShell } from '../../cgroup/enter.ts'
@@ -12,8 +12,8 @@ import { quoteText } from '../../text/units.ts'
 export interface ProcessQuestions {
   readonly enter: Enter
   /**
-   * Version of Landlock here, 0 without.
-   * @throws SandboxError SETUP_FAILED when there is no answer: "none" would take a wall away
+   * Version of Landlock, 0 without.
+   * @throws SandboxError SETUP_FAILED without an answer: "none" would remove a wall
    */
   readonly landlockAbi: () => Promise<number>
 }

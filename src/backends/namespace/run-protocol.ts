@@ -50,7 +50,7 @@ export class FramedLine {
     )
   }
 
-  /** @param receive returns whether more may be read at once; else `socket.resume()` goes on */
+  /** @param receive returns whether more may be read; if not, `socket.resume()` continues */
   listen(receive: (bytes: Uint8Array) => boolean): void {
     this.listener.receive = receive
   }
@@ -153,7 +153,7 @@ export class FramedRun {
     if (deadlineMs !== undefined) this.patience = setTimeout(() => this.release(), deadlineMs + LISTENER_GRACE_MS)
   }
 
-  /** Of a run that is to end: a listener that is busy holds up neither the launcher nor the result. */
+  /** For a run that must end: a busy listener delays neither the launcher nor the result. */
   release(): void {
     this.delivery.release()
     this.readOn()
@@ -214,7 +214,7 @@ export class FramedRun {
     else this.send(FRAME.input, piece)
   }
 
-  /** A source that fails is left to whoever made it: the command only gets no more. */
+  /** If a source fails, its owner handles the error; the command only gets no more. */
   private sendLater(piece: Promise<Uint8Array>): void {
     piece.then(
       (bytes) => this.send(FRAME.input, bytes),

@@ -16,7 +16,7 @@ export interface NamespaceRun {
   /** Of the plan; the launcher holds it. */
   readonly deadlineMs?: number | undefined
   readonly channel?: Socket | undefined
-  /** Of a sandbox that serves: called once, when its command has been executed. */
+  /** For a sandbox that serves: called once, when its command has been executed. */
   readonly onServing?: (() => void) | undefined
   /** The outcome may come when the command has ended and nothing of it is left, before its walls are taken down. */
   readonly isEarly?: boolean

@@ -16,7 +16,7 @@ import { packageRoot } from '../../os/native-programs.ts'
 import type { PlannedTrust } from '../../plan/plan.ts'
 import type { Outcome, TerminatorReport } from '../outcome.ts'
 
-/** What launch needs of it. */
+/** The terminator's part of a launch. */
 export interface Terminating {
   /** The host's certificates and the run's own, for the command. */
   readonly trustBundle: string
@@ -81,7 +81,7 @@ function spawnTerminator(): ChildProcess {
     // By these node takes descriptors from its parent (child_process of node's documents); nothing of the caller's environment.
     env: { NODE_CHANNEL_FD: String(CHANNEL_FD), NODE_CHANNEL_SERIALIZATION_MODE: 'json' },
     cwd: '/',
-    // A session of its own: the terminal's Ctrl-C must not reach it.
+    // A new session: the terminal's Ctrl-C must not reach it.
     detached: true,
     stdio: ['pipe', 'pipe', 'ignore', 'pipe'],
   })
@@ -111,7 +111,7 @@ function isLine(value: unknown): value is TerminatorLine {
   )
 }
 
-/** @returns undefined for what no terminator of ours writes: it is not itself any more, and ends as one that was killed */
+/** @returns undefined for text that no terminator writes: it was taken over, and ends as if it had been killed */
 export function lineOf(text: string): TerminatorLine | undefined {
   try {
     const value: unknown = JSON.parse(text)

@@ -4,7 +4,7 @@ import type { RunInputs } from '../backend.ts'
 import type { NativeLaunch } from '../launch.ts'
 import { firstLaunchOf, launchFile } from '../namespace/build.ts'
 
-/** The host's own, in the place of those that a tree of ours has. */
+/** The host's files, in place of those that our own tree has. */
 const OPENED_FILES = ['/etc/group', '/etc/hosts', '/etc/nsswitch.conf', '/etc/passwd']
 
 export function launchFileOf(plan: Plan, run: RunInputs): Uint8Array {

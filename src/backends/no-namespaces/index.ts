@@ -11,7 +11,7 @@ import { superviseNamespace } from '../namespace/run.ts'
 import { buildNoNamespaces, launchFileOf } from './build.ts'
 import { GIVEN_UP, noNamespacesOffers } from './offers.ts'
 
-/** What people must know before they trust the result. */
+/** Warnings that people must read before they trust the result. */
 const WARNINGS: readonly string[] = [
   'no namespaces: the command sees that other processes exist, though it can neither signal nor read them, and it has the addresses of the host',
   'no tree of its own: files outside of what is shown cannot be read, listed or changed, but their names, sizes and owners can be asked for, and modes, times and attributes of files of its user can be changed',

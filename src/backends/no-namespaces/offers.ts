@@ -1,4 +1,4 @@
-/** What is held around a command that has no namespaces: by Landlock, the filter, and the native runner. Pure. */
+/** The walls and limits around a command without namespaces: Landlock, the filter, and the native runner. Pure. */
 import { ioLack, rungsFor } from '../../cgroup/rungs.ts'
 import { LANDLOCK_SCOPES } from '../../contract.ts'
 import type { HostFacts } from '../../host/facts.ts'
@@ -6,7 +6,7 @@ import type { Lack, Offers } from '../../plan/offers.ts'
 import type { Need } from '../../policy/values.ts'
 import { NO_LAYERS, NO_OBSERVER, NOT_WASI, nothing, OWN_LIMITS } from '../offers.ts'
 
-/** What only a namespace holds: given up by naming the backend. */
+/** Walls that need a namespace: naming the backend gives them up. */
 export const GIVEN_UP: readonly Need[] = ['empty-root', 'pid-namespace', 'ipc-namespace', 'user-namespace']
 
 const NO_NAMESPACE: Lack = {

@@ -4,7 +4,7 @@ import { NEEDS } from '../../policy/values.ts'
 import type { Backend } from '../backend.ts'
 import { processOffers } from './offers.ts'
 
-/** What people must know before they trust the result. */
+/** Warnings that people must read before they trust the result. */
 const WARNINGS: readonly string[] = [
   'no isolation: the command runs as a host process and can reach everything this user can',
   'Execution context: Host process (LEGACY MODE)',
@@ -20,7 +20,7 @@ export const processBackend: Backend = {
     hasLandlock: false,
     findsGit: false,
     opensByPath: false,
-    // What stays: limits, and that the host's files stay as they are until somebody applies the changes.
+    // Limits stay, and the host's files stay as they are until a person applies the changes.
     givesUp: NEEDS.filter((need) => ![...LIMIT_NEEDS, 'copy-on-write', 'explain'].includes(need)),
     refuses: () => [],
     hasCgroup: false,

@@ -1,4 +1,4 @@
-/** What is held for a plain process of the host: limits, and no wall. Pure. */
+/** The limits of a plain process of the host, without any wall. Pure. */
 import type { HostFacts } from '../../host/facts.ts'
 import type { Lack, Offers } from '../../plan/offers.ts'
 import type { Need } from '../../policy/values.ts'

@@ -2,8 +2,8 @@
  * One command as a plain process of the host.
  * Edge: processes, /proc, the clock.
  *
- * It leads a process group of its own. At the end everything that carries the run's variable is killed: members that left the
- * group keep their environment, so a double fork does not hide them; only a process that clears its environment does.
+ * It leads a new process group. At the end every process that carries the run's variable is killed: members that left the
+ * group keep their environment, so a double fork does not hide them; only a process that clears its environment escapes.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import pidusage from 'pidusage'
@@ -24,7 +24,7 @@ export interface ProcessRun {
   readonly signal?: AbortSignal | undefined
 }
 
-/** @throws SandboxError NO_BACKEND without the second half of the opt-in, SETUP_FAILED when there is no shell to start it */
+/** @throws SandboxError NO_BACKEND without the second half of the opt-in, SETUP_FAILED without a shell to start it */
 export async function superviseProcess({ plan, run, stdio, signal }: ProcessRun): Promise<Outcome> {
   const launch = onFewerProcessors(buildProcess(plan, run), plan)
   const watchdog = newWatchdog(plan, run.runId)
@@ -136,7 +136,7 @@ function kill(pid: number): boolean {
   }
 }
 
-/** Which limit the watchdog saw crossed. */
+/** The limit that the watchdog saw crossed. */
 type Fired = 'memory' | 'pids' | undefined
 
 interface Watchdog {

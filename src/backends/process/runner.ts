@@ -1,4 +1,4 @@
-/** What only a run as a plain process needs. */
+/** The part of the process backend that only a run needs. */
 import type { BackendRun, Runner } from '../backend.ts'
 import { buildProcess, type ProcessInputs } from './build.ts'
 import { superviseProcess } from './run.ts'

@@ -1,7 +1,7 @@
 /**
  * The wasm backend: plan -> a process of node, or of wasmtime, that runs a WASI module with only the zones preopened. Pure.
  * Where the namespace sandbox works (the plan then has an engine) that node is inside it, and the kernel holds the zones as well.
- * There is no network, no other process and no system call to reach; the module can name only what program.ts lets through.
+ * The module reaches no network, no other process and no system call; it can name only the paths that program.ts lets through.
  */
 import { posix } from 'node:path'
 import {
@@ -26,7 +26,7 @@ import {
 import { WASMTIME, wasmtimeWords } from './wasmtime.ts'
 
 export interface WasmRunInputs extends NamespaceInputs {
-  /** What runs WASI programs on this host, see inputs.ts. */
+  /** The runtime for WASI programs on this host, see inputs.ts. */
   readonly wasm: WasmInputs
 }
 
@@ -45,7 +45,7 @@ export function buildWasm(plan: Plan, run: WasmRunInputs): Launch | NativeLaunch
   throw new SandboxError('INTERNAL', 'wasm: wasmtime is planned without the sandbox that holds its zones')
 }
 
-/** Files that are shown inside under a name of ours, where the system part does not show them. */
+/** Names inside for the runtime's files, where the system part does not mount them. */
 const NODE_TARGET = '/.llm-do-node'
 const WASMTIME_TARGET = '/.llm-do-wasmtime'
 const PYTHON_TARGET = '/.llm-do-python.wasm'
@@ -61,7 +61,7 @@ function buildInside(plan: Plan, run: WasmRunInputs): NativeLaunch {
   )
 }
 
-/** What runs the module inside: a file, its words and its environment. */
+/** The runtime of the module inside: a file, its words and its environment. */
 interface Runner extends Shown {
   readonly words: readonly string[]
   readonly env: Readonly<Record<string, string>>
@@ -101,7 +101,7 @@ interface Shown {
   readonly entries: readonly SystemEntry[]
 }
 
-/** A file of the host as the sandbox shows it anyway, else bound to a name of ours. */
+/** A file of the host where the sandbox mounts it anyway, else bound to `target`. */
 function shownAs(file: string, target: string, { system }: Plan): Shown {
   const isThere = system.some(
     (entry) => entry.op === 'bind' && entry.source === entry.target && file.startsWith(`${entry.source}/`),

@@ -12,7 +12,7 @@ import {
 import { wasmOffers } from './offers.ts'
 import { wasmtimeObstacle } from './wasmtime-obstacle.ts'
 
-/** What stands in the way of the namespace sandbox that this policy would have around the module. */
+/** The obstacle to the namespace sandbox that this policy would have around the module. */
 function wallsObstacle(policy: Policy, facts: HostFacts): Lack | undefined {
   const offers = namespaceOffers(facts)
   return offers.unusable ?? engineObstacle(facts, engineFor(policy, offers))

@@ -1,5 +1,5 @@
 /**
- * What the wasm backend must know of this machine.
+ * Facts about this machine that the wasm backend needs.
  * Edge: the file system, this process.
  */
 import { existsSync } from 'node:fs'

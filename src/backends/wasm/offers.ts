@@ -1,4 +1,4 @@
-/** What the wasm backend can hold. Pure. */
+/** The needs that the wasm backend can meet. Pure. */
 import { NO_LAYERS, NO_OBSERVER, NO_RATES, type Offers, OWN_LIMITS } from '../row-kit.ts'
 
 /** WASI programs see what is preopened and nothing else; there are no processes, sockets or system calls to wall in. */

@@ -1,18 +1,18 @@
 /**
- * The program that runs a WASI module in a node process of its own, as text for `node --eval`: so it is the same from source,
+ * The program that runs a WASI module in another node process, as text for `node --eval`: so it is the same from source,
  * from the bundle and from an installed package.
  * Edge: files and the end of that other process; this one only holds the text.
  *
  * The module gets 0, 1, 2 and the preopened directories. On the bare host the program reads its orders on descriptor 3 and
  * reports on descriptor 4. Inside the namespace sandbox only 0, 1 and 2 arrive, so there the orders come by variables and the
- * report is the end itself: the module's exit code is node's own, and everything else is a signal of END_SIGNALS. The module
+ * end is the report: node exits with the module's exit code, and everything else is a signal of END_SIGNALS. The module
  * cannot forge one: WASI's proc_raise is refused, and no code of it can print before the load has succeeded.
  * node:wasi knows no read-only directories, and node's permission model does not reach into it (a module wrote a file with
  * no write permission granted: node 20.20). So every call that changes something is judged here, before node:wasi sees it:
  * nothing changes below a read-only directory or at a protected path, nor above one, nor by way of a link.
  */
 
-/** What runs WASI programs here. Made by the edge inputs.ts. */
+/** The runtime for WASI programs here. Made by the edge inputs.ts. */
 export interface WasmInputs {
   /** Absolute path of node. */
   readonly node: string

@@ -1,10 +1,10 @@
 /**
- * One WASI module in a process of its own: node's, or wasmtime's.
+ * One WASI module in a process of node or wasmtime.
  * Edge: processes, the file system.
  *
- * On the bare host the module cannot reach the status descriptor, so what is read there is what happened; a node that ends
- * without a word was killed, by us at the deadline or by the machine. In the namespace sandbox the native chain holds the
- * deadline and reports the end of node, which says by its exit code or its signal how the module ended.
+ * On the bare host the module cannot reach the status descriptor, so its content is true; a node that ends without a word
+ * was killed, by us at the deadline or by the machine. In the namespace sandbox the native chain enforces the
+ * deadline and reports the end of node, whose exit code or signal tells how the module ended.
  */
 import { existsSync } from 'node:fs'
 import type { constants } from 'node:os'
@@ -80,7 +80,7 @@ type End = Pick<Outcome, 'reason' | 'exitCode' | 'signal' | 'failure'>
 const TRAP_SIGNAL: keyof typeof constants.signals = END_SIGNALS.trap
 
 /**
- * What the end of the node inside the sandbox means.
+ * Interprets the end of the node inside the sandbox.
  * @throws SandboxError COMMAND_NOT_EXECUTABLE when there was no module to run
  */
 export function concludeInside(outcome: Outcome, program: string): Outcome {
@@ -98,7 +98,7 @@ function lastLine({ stderr }: Outcome): Pick<SetupReport, 'step' | 'message'> {
 }
 
 /**
- * What the report says, or its absence.
+ * Interprets the report, or its absence.
  * @throws SandboxError COMMAND_NOT_EXECUTABLE and the like when there was no module to run
  */
 export function concludeWasm(end: Pick<ChildEnd, 'cause' | 'exitCode' | 'signal' | 'status'>, program: string): End {

@@ -1,4 +1,4 @@
-/** What only a run of a WASI module needs. */
+/** The part of the wasm backend that only a run needs. */
 import { type BackendRun, enginePathOf, type Runner } from '../run-kit.ts'
 import { buildWasm, type WasmRunInputs } from './build.ts'
 import { wasmInputs } from './inputs.ts'

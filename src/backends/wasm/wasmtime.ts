@@ -50,7 +50,7 @@ function directoryWord({ host, guest }: WasmPreopen): string {
   })
 }
 
-/** What the loader, the standard library or wasmtime itself would read. */
+/** Variables that the loader, the standard library or wasmtime would read. */
 const STEERING = /^(LD_|GLIBC_|MALLOC_|RUST_|RAYON_|TOKIO_|WASMTIME_)/
 
 function refuseSteering(names: readonly string[]): void {
@@ -61,7 +61,7 @@ function refuseSteering(names: readonly string[]): void {
   })
 }
 
-/** What must be said of an end that can mean two things. */
+/** Warns of an exit status that can mean two things. */
 export function wasmtimeWarnings(exitCode: number | null): readonly string[] {
   if (exitCode !== TRAP_STATUS) return []
   return [`wasmtime exits with ${TRAP_STATUS} for a trap, and a module may do so itself: which it was is not known`]
