@@ -3,7 +3,7 @@
 import { type Environment, type PolicyLayer, quoteValue, SandboxError } from '../core.ts'
 
 export interface AgentSettings {
-  /** Of a server, or redis: of a queue. */
+  /** The URL of a server, or redis: of a queue. */
   readonly server: URL
   readonly workerId: string
   readonly hostname: string
@@ -11,7 +11,7 @@ export interface AgentSettings {
   readonly slots: number
   /** Signs the token that is shown to the server; absent: none is. */
   readonly secret?: string
-  /** What variables say of the policy: below the flags. */
+  /** The policy layer of variables: below the flags. */
   readonly layer: PolicyLayer
 }
 

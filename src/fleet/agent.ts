@@ -1,6 +1,6 @@
 /**
- * The agent of a machine: it looks whether the machine holds what tasks need, registers, says every ten seconds that it lives, and
- * serves the tasks of its server (http-source.ts) until it is told to stop.
+ * The agent of a machine: it checks whether the machine meets the needs of tasks, registers, sends a heartbeat every ten seconds, and
+ * serves the tasks of its server (http-source.ts) until it must stop.
  * Edge: the machine's load, the clock, timers.
  */
 import { cpus, freemem, loadavg, release, totalmem } from 'node:os'
@@ -127,7 +127,7 @@ async function serveServer(agent: Agent, state: AgentState, journal: Journal): P
 
 /* ---- what the machine holds ---- */
 
-/** What a server learns of the walls here: `weak` are parts that the doctor calls limited or missing. */
+/** The walls here, for the server: `weak` are parts that the doctor calls limited or missing. */
 interface MachineIsolation {
   readonly backend: string
   readonly engine?: string
@@ -135,7 +135,7 @@ interface MachineIsolation {
   readonly weak: readonly string[]
   /** Needs of the policy that the kernel holds for every task here. */
   readonly holds: readonly Need[]
-  /** What holds each need of the policy here: the rungs of the ladder on which limits stand. */
+  /** The holder of each need of the policy here: the rungs of the ladder on which limits stand. */
   readonly heldBy: Readonly<Partial<Record<Need, Holder>>>
   /** Equal for agents whose operators want the same. */
   readonly policyHash: string
@@ -171,7 +171,7 @@ async function checkMachine(engine: Parameters<typeof serve>[0]['engine']): Prom
   })
 }
 
-/** What the policy wants here, and what holds each part of it. */
+/** The needs of the policy here, each with its holder. */
 async function ladderOf(
   options: Omit<ExecOptions, 'command'> & { readonly cwd: string },
 ): Promise<Pick<MachineIsolation, 'holds' | 'heldBy' | 'policyHash'>> {
@@ -261,7 +261,7 @@ async function beat({ client, agent: { settings, end, log }, register, running, 
     const body = { workerId, ...load(), status: status(), dockerContainers: jobs.length, jobs }
     const options = { method: 'POST', body, signal: stop, withinMs: HEARTBEAT_WITHIN_MS } as const
     const answer = await client.ask('api/workers/heartbeat', options).catch((error: unknown) => error as Error)
-    // A server that was started again knows nobody.
+    // A restarted server knows no agent.
     if (!(answer instanceof Error) && answer.status === 404) await register().catch(() => undefined)
     const isLostNow = answer instanceof Error || answer.status > 499
     if (isLostNow && !isLost && !stop.aborted) log('the server does not answer')
@@ -272,7 +272,7 @@ async function beat({ client, agent: { settings, end, log }, register, running, 
 
 async function farewell(client: ServerClient, { settings: { workerId } }: Agent): Promise<void> {
   const body = { workerId, status: 'OFFLINE' }
-  // A server that is away finds out by itself.
+  // A server that is unreachable finds out on its own.
   await client
     .ask('api/workers/heartbeat', { method: 'POST', body, withinMs: FAREWELL_WITHIN_MS })
     .catch(() => undefined)

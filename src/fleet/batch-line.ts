@@ -3,7 +3,7 @@ import { didYouMean, jsonLine, NEEDS, type Need, parseDuration, quoteText, quote
 import type { Task, TaskReport } from './port.ts'
 import { taskProblem } from './task.ts'
 
-/** A line that is no task; it has a result, too. */
+/** A line without a valid task; it gets a result, too. */
 export interface WrongLine {
   readonly id: string
   readonly problem: string

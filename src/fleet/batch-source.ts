@@ -51,7 +51,7 @@ export class BatchSource implements TaskSource {
     return false
   }
 
-  /** What was ended by a signal has no result: it is taken again with `--resume`. */
+  /** A task that a signal ended has no result: `--resume` takes it again. */
   async report({ id }: Task, report: TaskReport): Promise<void> {
     if (report.status === 'refused' && report.cause === 'shutdown') return
     this.options.onResult(isOk(report))

@@ -50,7 +50,7 @@ const DATA = z.object({
   filesZipBase64: z.base64().optional(),
   timeoutMs: z.number().int().positive().optional(),
   stdin: z.string().optional(),
-  /** Of a parent in a flow: what its children have ended with is its standard input. */
+  /** For a parent in a flow: the results of its children are its standard input. */
   childrenOnStdin: z.boolean().default(false),
   env: z.record(z.string(), text).optional(),
   require: z.array(z.enum(NEEDS)).optional(),
@@ -123,7 +123,7 @@ export class QueueSource implements TaskSource {
     if (handed === undefined) return
     const live = text.slice(0, LIVE_CHARACTERS - handed.live)
     handed.live += live.length
-    // Not waited for: while Redis is away the command goes on, and the report has it all.
+    // Not awaited: while Redis is away the command continues, and the report has it all.
     if (live !== '') void handed.job.updateProgress({ stream, text: live }).catch(() => undefined)
   }
 
@@ -158,13 +158,13 @@ export class QueueSource implements TaskSource {
     await this.#unlessOver(this.#drain().then(() => this.#worker.close()))
   }
 
-  /** What was not delivered, another agent begins again when the lock has run out. */
+  /** Another agent repeats an undelivered task when its lock has expired. */
   async #unlessOver(work: Promise<void>): Promise<void> {
     work.catch(() => undefined)
     await Promise.race([work, this.#over])
   }
 
-  /** Nothing more is fetched; what nobody has taken yet goes back. */
+  /** Fetches nothing more; tasks that were not taken go back. */
   async #drain(): Promise<void> {
     this.#isDraining = true
     for (const taker of this.#takers.splice(0)) taker(undefined)

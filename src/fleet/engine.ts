@@ -1,5 +1,5 @@
 /**
- * One task in, one report out. Each command is a sandbox of its own over the task's directory, which is made for it and gone with it.
+ * One task in, one report out. Each command runs in a new sandbox over the task's directory, which is made for the task and removed with it.
  * Edge: the clock, timers.
  */
 import {
@@ -26,7 +26,7 @@ import { packChanges, type Stamps, stampFiles, TooManyFiles } from './task-files
 import type { TaskPlace, TaskPlaces } from './task-places.ts'
 import { ARCHIVE_BOUNDS, ArchiveError, receiveArchive, unpack } from './unpack.ts'
 
-/** What the operator grants to every task. */
+/** The operator's grants to every task. */
 export interface Engine {
   readonly profile: string
   readonly layers: readonly PolicyLayer[]
@@ -80,7 +80,7 @@ function refusalOf(error: unknown): RefusedTask {
   return { status: 'refused', cause: 'sandbox', code: error.code, message, elsewhere: error.code !== 'COMMAND_INVALID' }
 }
 
-/* ---- a directory of its own ---- */
+/* ---- a directory for each task ---- */
 
 async function runApart(run: TaskRun): Promise<TaskReport> {
   return await run.engine.places.use(async (place) => {
@@ -210,7 +210,7 @@ function reportOf(results: readonly Result[]): TaskReport {
 /** Bytes of each stream that a report holds, however many commands there are. */
 const REPORTED_BYTES = 1024 * 1024
 
-/** What is not UTF-8 becomes U+FFFD: protocols carry text. */
+/** Bytes that are not UTF-8 become U+FFFD: protocols carry text. */
 function joined(
   results: readonly Result[],
   stream: 'stdout' | 'stderr',

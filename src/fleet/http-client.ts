@@ -1,5 +1,5 @@
 /**
- * Requests to one server: bounded in time and bytes, the token goes to nobody else.
+ * Requests to one server: bounded in time and bytes; only this server gets the token.
  * Edge: the network, the clock.
  */
 import { neutralise } from '../core.ts'
@@ -83,7 +83,7 @@ export class ServerClient {
   }
 
   private ownAddress(address: string): URL {
-    // A path that begins with a slash is one of the server, also where the base has a path of its own.
+    // A path that begins with a slash is one of the server, also where the base has a path.
     const url = URL.canParse(address, this.base.href) ? new URL(address, this.base) : undefined
     if (url === undefined) throw new ProtocolError('the address of the files cannot be understood')
     this.refuseOthers(url)

@@ -17,7 +17,7 @@ export interface HttpSourceOptions {
   readonly client: ServerClient
   readonly journal: Journal
   readonly workerId: string
-  /** Milliseconds between polls while there is no job. */
+  /** Milliseconds between polls while the queue is empty. */
   readonly pollMs: number
   /** Resolves when the server knows this worker again. */
   readonly register: () => Promise<void>
@@ -42,7 +42,7 @@ const LAST_ANSWER_MS = 1_000
 const GOODBYE_MS = 3_000
 /** Milliseconds for what is not worth waiting for: the command does. */
 const BRIEF_MS = 5_000
-/** Milliseconds in which files are asked for again: a server that starts anew is no fault of the task, and costs it no attempt. */
+/** Milliseconds in which files are requested again: a restart of the server costs the task no attempt. */
 const FILES_WITHIN_MS = 60_000
 /** Output after a piece that could not be sent is dropped for so long: a server that is away must not stop the command. */
 const MUTE_MS = 10_000
@@ -53,7 +53,7 @@ export class HttpSource implements TaskSource {
   private readonly held = new Set<string>()
   private readonly muted = new Set<string>()
   private polling: Promise<unknown> = Promise.resolve()
-  /** What ended with the agent is still said. */
+  /** Tasks that ended with the agent are still reported. */
   private readonly silence: AbortSignal
 
   constructor(options: HttpSourceOptions) {

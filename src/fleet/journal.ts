@@ -1,7 +1,7 @@
 /**
- * What an agent has taken, in files, so that one that was killed knows at its next start what it owes its server. A job is one file,
- * named by a hash of its ID: `HASH.taken` while it runs, `HASH.report` with the request that reports it, `HASH.done` when the server has
- * that; the last ones are kept for a server that gives a job out twice. Renaming is what changes a state.
+ * The jobs that an agent has taken, in files, so that an agent that was killed knows at its next start which reports are due. A job is one
+ * file, named by a hash of its ID: `HASH.taken` while it runs, `HASH.report` with the request that reports it, `HASH.done` when the server
+ * has that; the last ones are kept for a server that gives a job out twice. A rename changes the state.
  * Edge: the file system.
  */
 import { createHash } from 'node:crypto'
@@ -61,7 +61,7 @@ export class Journal {
     return this.read(this.file(jobId, 'done'))?.request
   }
 
-  /** What the server has not been told yet. */
+  /** Reports that the server does not have yet. */
   owed(): readonly JournalEntry[] {
     const names = readdirSync(this.directory)
     const isOwed = (name: string): boolean =>

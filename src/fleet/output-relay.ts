@@ -1,6 +1,6 @@
 /**
- * The output of a task on its way to a source: pieces are gathered for a moment, kept in order, sent one at a time, and the command
- * waits while more than enough of them wait. It goes on as soon as less does, not when all has been sent.
+ * Sends the output of a task to a source: gathers pieces for a moment, keeps their order, sends one at a time. The command waits while too
+ * much output is queued, and continues as soon as less is, not when all has been sent.
  * Edge: timers.
  */
 import { StringDecoder } from 'node:string_decoder'

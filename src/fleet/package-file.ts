@@ -1,5 +1,5 @@
 /**
- * The large files that only a fleet needs: the client of Redis's queue, the database, the page. They lie beside the program, in `fleet/`.
+ * The large files that only a fleet needs: the client of Redis's queue, the database, the page. They lie next to the program, in `fleet/`.
  * npm's packages leave them out, and @llm-do/exec-fleet has them. The name of a program contains a checksum, so a package of another
  * version has none of that name.
  *

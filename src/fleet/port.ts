@@ -1,5 +1,5 @@
 /**
- * The port between whoever hands out tasks and the engine that runs them in sandboxes (engine.ts). Adapters are the HTTP protocol of
+ * The port between a source of tasks and the engine that runs them in sandboxes (engine.ts). Adapters are the HTTP protocol of
  * agents (http-source.ts), a queue (bullmq.ts) and lines of JSON (batch-source.ts). Types only.
  *
  * The engine calls `take` once for each free slot; between `take` and `report` a task is the engine's. It calls `progress` in order and
@@ -13,10 +13,10 @@ export const CANCEL_CHECK_MS = 2_000
 
 export interface TaskSource {
   /**
-   * The next task; waits while there is none, retries by itself what can be retried.
+   * Returns the next task; waits while the source is empty, and retries what can be retried.
    * @param signal aborted when no more tasks are wanted
-   * @returns undefined when there will be none any more: the source has ended, or `signal` is aborted
-   * @throws what no retry mends; the engine then takes no more, finishes what runs, and throws it
+   * @returns undefined when no more can come: the source has ended, or `signal` is aborted
+   * @throws an error that no retry mends; the engine then takes no more, finishes its tasks, and throws it
    */
   take(signal: AbortSignal): Promise<Task | undefined>
   /**
@@ -27,19 +27,19 @@ export interface TaskSource {
   /** Whether somebody has asked to end it; false when that cannot be known now. Does not throw. */
   isCancelled(task: Task): Promise<boolean>
   /**
-   * Delivers how the task ended, retrying by itself; the same report may arrive twice, since an answer may be lost.
-   * @throws when it cannot be delivered; the engine says so on its log and goes on
+   * Delivers how the task ended, with retries; the same report may arrive twice, since an answer may be lost.
+   * @throws when it cannot be delivered; the engine logs that and continues
    */
   report(task: Task, report: TaskReport): Promise<void>
 }
 
-/** What is to be run. All of it comes from outside: nothing in it becomes a path or an option, and it can only narrow the policy. */
+/** A task. All of it comes from outside: nothing in it becomes a path or an option, and it can only narrow the policy. */
 export interface Task {
   /** Unique at its source; 1 to 256 characters. Never a path. */
   readonly id: string
   /** Each is one sandbox over the same directory, in order; failures continue, the last exit code wins. At least one. */
   readonly commands: readonly (readonly string[])[]
-  /** What the directory holds at first; absent: nothing. */
+  /** Initial content of the directory; absent: empty. */
   readonly files?: TaskFiles
   /** Wall time of each command, whole milliseconds above 0; only shortens what the operator has set. */
   readonly timeoutMs?: number
@@ -93,9 +93,9 @@ export interface FinishedTask {
   readonly isolation: Isolation
   /** That held for each command. */
   readonly limits: Result['limits']
-  /** What the walls refused the last command. */
+  /** Accesses that the walls refused the last command. */
   readonly denials: readonly Denial[]
-  /** What people should know, one line each: of the run, and files that could not be packed. */
+  /** Messages for people, one line each: about the run, and files that could not be packed. */
   readonly warnings: readonly string[]
   /** A ZIP of the regular files that the task has made or changed; absent when there are none, or `directory` was given. */
   readonly resultZip?: Uint8Array

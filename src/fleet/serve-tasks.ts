@@ -21,14 +21,14 @@ export interface ServeTasksOptions extends Pick<ExecOptions, 'policy' | 'layers'
   readonly signal?: AbortSignal
   /** Aborted: what runs is ended, and reported as `refused` with `elsewhere`. */
   readonly end?: AbortSignal
-  /** What people should know, one line; default: nobody hears it. */
+  /** Gets messages for people, one line each; default: they are dropped. */
   readonly log?: (line: string) => void
 }
 
 /**
- * Runs the tasks of `source`, each command in a sandbox of its own, until the source has none or `signal` is aborted. Nothing of a task is
+ * Runs the tasks of `source`, each command in a new sandbox, until the source has none or `signal` is aborted. Nothing of a task is
  * left when it is reported.
- * @throws OptionsError; what `take` has failed with, when what runs has ended
+ * @throws OptionsError; the error of `take`, after the running tasks have ended
  */
 export async function serveTasks(options: ServeTasksOptions): Promise<void> {
   checkOptions('serveTasks', options)

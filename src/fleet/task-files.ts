@@ -25,9 +25,9 @@ const MOST_NAMES = 200_000
 /** There are more names than are looked at. */
 export class TooManyFiles extends Error {}
 
-/** What a task has made. */
+/** The files that a task has made. */
 export interface Packed {
-  /** A ZIP; absent where there is no file for it. */
+  /** A ZIP; absent where no file is left for it. */
   readonly zip?: Buffer
   /** Files that are not in it, `NAME: WHY`. */
   readonly left: readonly string[]
@@ -40,7 +40,7 @@ interface FoundFile {
   readonly handle: FileHandle
 }
 
-/** What a file is known by; a command cannot set the time of a change of its inode. */
+/** Identifies the content of a file; a command cannot set the time of a change of its inode. */
 export type Stamps = ReadonlyMap<string, string>
 
 async function stampOf(handle: FileHandle): Promise<string> {
@@ -131,7 +131,7 @@ async function visitBelow({ handle, prefix, depth }: Visited, walk: Walk): Promi
     try {
       await visitOne({ path: `${here}/${name}`, at, depth }, walk)
     } catch (error) {
-      // A mode without the right to read, for one; a full table of descriptors is no fault of a file.
+      // For example a mode without the right to read; a full table of descriptors is not the file's fault.
       const { code = '' } = error as NodeJS.ErrnoException
       if (!['EACCES', 'EPERM', 'ELOOP', 'ENXIO', 'ENOENT'].includes(code)) throw error
       walk.leave(at, `it cannot be opened (${code})`)

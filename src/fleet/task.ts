@@ -1,4 +1,4 @@
-/** What a task may say, and what it makes of the policy: it only narrows. Pure. */
+/** Reads the options of a task and applies them to the policy: a task only narrows. Pure. */
 import type { Policy } from '../core.ts'
 import type { Task } from './port.ts'
 
@@ -36,7 +36,7 @@ export function narrowedBy(task: Task, policy: Policy): Policy {
   return {
     ...policy,
     resources: { ...resources, timeout },
-    // What stopped a command is said with who has set it.
+    // The message about a limit names the level that set it.
     origins: isShorter ? { ...origins, [TIMEOUT]: [...(origins[TIMEOUT] ?? []), OF_TASK] } : origins,
     env: { ...env, set: { ...task.env, ...env.set } },
     require: [...new Set([...require, ...(task.require ?? [])])],

@@ -63,11 +63,11 @@ export async function unpack(archive: string, directory: string, bounds = ARCHIV
   }
 }
 
-/** Who sent the archive is not told where it is unpacked. */
+/** The sender of the archive does not learn where it is unpacked. */
 const reasonOf = ({ message, code, syscall }: NodeJS.ErrnoException): string =>
   syscall === undefined ? neutralise(message) : `it cannot be unpacked (${syscall}: ${code ?? ''})`
 
-/** A full disk is no fault of the archive. */
+/** A full disk is not the archive's fault. */
 const isOurFault = (error: unknown): boolean =>
   ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS', 'EMFILE', 'ENFILE', 'EACCES'].includes(
     (error as NodeJS.ErrnoException).code ?? '',
@@ -88,7 +88,7 @@ class Unpacking {
   private readonly mostBytes: number
   private bytes = 0
   private readonly files = new Set<string>()
-  /** Those that names imply, too. */
+  /** Including directories that only names imply. */
   private readonly directories = new Set<string>()
 
   constructor(directory: string, mostBytes: number, mostEntries: number) {
@@ -147,7 +147,7 @@ const DEEPEST = 64
 /** General purpose bit 11: the name is UTF-8 (APPNOTE.TXT 4.4.4). */
 const IS_UTF8 = 0x800
 
-/** Without that mark a name may be in any encoding. Archivers of today that leave it out write UTF-8; what is no UTF-8 is not guessed at. */
+/** Without that mark a name may be in any encoding. Today's archivers that leave it out write UTF-8; other bytes are refused. */
 function nameOf({ fileName, fileNameRaw, generalPurposeBitFlag }: Entry): string {
   if ((generalPurposeBitFlag & IS_UTF8) !== 0) return fileName
   try {

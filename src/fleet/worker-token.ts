@@ -1,5 +1,5 @@
 /**
- * What an agent shows its server: a JWT (RFC 7519) signed with HMAC-SHA256 and a secret that both know.
+ * An agent's proof for its server: a JWT (RFC 7519) signed with HMAC-SHA256 and a secret that both know.
  * Pure: the time is an argument.
  */
 import { createHmac } from 'node:crypto'

@@ -16,7 +16,7 @@ import {
   writePrivateFile,
 } from '../os/private-files.ts'
 
-/** Files kept; the oldest go. Each boot, user, container and terminal session has a key of its own. */
+/** Files kept; the oldest go. Each boot, user, container and terminal session has its own key. */
 const MOST_FILES = 32
 const LARGEST_FILE = 64 * 1024
 
@@ -55,7 +55,7 @@ export interface CacheInputs {
   readonly uid: number
 }
 
-/** What was stored under exactly this key, or undefined. */
+/** The value that was stored under exactly this key, or undefined. */
 export function recall({ directory, key, uid }: CacheInputs): unknown {
   if (!isOwnDirectory(directory, uid)) return undefined
   const bytes = readPrivateFile(join(directory, nameFor(key)), { uid, most: LARGEST_FILE })
@@ -83,7 +83,7 @@ export interface Sought<V> {
   readonly holds: (known: V) => boolean
 }
 
-/** What is remembered, else what is found. @param inputs undefined = nothing is remembered */
+/** The remembered value, or else a new one. @param inputs undefined = nothing is remembered */
 export async function recallOrFind<V>(inputs: CacheInputs | undefined, sought: Sought<V>): Promise<V> {
   const known = inputs === undefined ? undefined : (recall(inputs) as V | undefined)
   if (known !== undefined && sought.holds(known)) return known

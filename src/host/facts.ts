@@ -1,6 +1,4 @@
-/**
- * What was observed of the machine. Data only: probe.ts and paths.ts fill it in, tests replay it from tests/hosts.
- */
+/** Observations of the machine. Data only: probe.ts and paths.ts fill it in, tests replay it from tests/hosts. */
 import type { CgroupFact } from '../cgroup/fact.ts'
 
 export type { CgroupFact, CgroupRung } from '../cgroup/fact.ts'
@@ -43,13 +41,13 @@ export type Probe =
       readonly step: string
       readonly errno: string
       readonly message: string
-      /** What repairs it, where the one who tried knows; else see probe-failures.ts. */
+      /** The fix, where the prober knows it; else see probe-failures.ts. */
       readonly fix?: string
     }
 
 /**
- * What takes the connections of a sandbox whose network is restricted by name to the helper on the host: rules of nftables, or
- * listeners where the kernel has none.
+ * The mechanism that takes the connections of a sandbox whose network is restricted by name to the helper on the host: rules of nftables,
+ * or listeners where the kernel has none.
  */
 export type NetworkWay = 'nftables' | 'listeners'
 
@@ -58,7 +56,7 @@ export type NetworkProbe =
   | { readonly ok: true; readonly by: NetworkWay; readonly lacking: string }
   | (Probe & { readonly ok: false })
 
-/** What holds a limit or a wall, best first where there is a choice; see offers.ts. */
+/** The mechanism that enforces a limit or a wall, best first where there is a choice; see offers.ts. */
 export type HeldBy = 'cgroup2' | 'watchdog' | 'rlimit' | 'affinity' | 'docker' | 'wasm' | 'timer' | 'none'
 
 export interface ProgramFact {
@@ -111,7 +109,7 @@ export interface HostFacts {
   /** Effective capabilities, hexadecimal as in /proc/self/status. */
   readonly capabilities: string
   readonly cpus: number
-  /** Which these are, `0-1,4`; absent in captured hosts and where there is no /proc. */
+  /** Numbers of these processors, `0-1,4`; absent in captured hosts and without /proc. */
   readonly cpuList?: string
   readonly nativePrograms: Probe
   readonly bwrap?: ProgramFact
@@ -119,7 +117,7 @@ export interface HostFacts {
   readonly engines: Readonly<Record<'bwrap' | 'unshare', Probe>>
   /** The engine that is only believed to work: a run will show it. */
   readonly untried?: 'unshare'
-  /** The network of an empty sandbox was restricted by name; absent = nobody wanted to know. */
+  /** The network of an empty sandbox was restricted by name; absent = not tried. */
   readonly restrictedNetwork?: NetworkProbe
   readonly landlockAbi: number
   readonly cgroup: CgroupFact

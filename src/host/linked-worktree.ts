@@ -48,13 +48,13 @@ export function lookForWorktree(directory: string, uid: number): WorktreeLook {
   }
 }
 
-/** Of a submodule: the file can name any directory, but the project above it does lie above it. */
+/** For a submodule: the file can name any directory, but the project above it does lie above it. */
 function superproject(own: string, root: string): Pick<WorktreeLook, 'repository'> {
   const [, repository = ''] = /^(.+)\/\.git\/modules\//.exec(own) ?? []
   return repository !== '' && holds(repository, root) ? { repository } : {}
 }
 
-/** What the repository keeps of a worktree: the way back, and the way to what all share. */
+/** The repository's record of a worktree: the way back, and the way to the common directory. */
 const RECORDS = ['gitdir', 'commondir'] as const
 
 /** The first `.git` that git would come to. */
@@ -106,7 +106,7 @@ function isOwnDirectory(path: string, owner: number): boolean {
 /** Longer than a path can be, and all that is ever in one of these files. */
 const MOST_BYTES = 8192
 
-/** Of an ordinary file of this owner. */
+/** Content of an ordinary file of this owner. */
 function textOf(path: string, owner: number): string | undefined {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
   try {
@@ -123,7 +123,7 @@ function textOf(path: string, owner: number): string | undefined {
   }
 }
 
-/** NUL, which no path holds, where there is no such line. */
+/** NUL, which no path holds, if the line is missing. */
 const lineOf = (path: string, owner: number): string => /^([^\n\0]+)\n?$/.exec(textOf(path, owner) ?? '')?.[1] ?? '\0'
 
 function realOf(path: string): string | undefined {

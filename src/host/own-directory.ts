@@ -50,7 +50,7 @@ function withoutRuntimeDirectory(env: Variables, uid: number): readonly string[]
   return [shared, ...(cache === undefined ? [] : [posix.join(cache, 'run')]), ...numbered]
 }
 
-/** What is kept over boots, by the XDG base directory rules; undefined where a user has neither variable nor home. */
+/** The directory that survives a boot, by the XDG base directory rules; undefined for a user with neither variable nor home. */
 export function stateDirectory(
   { XDG_STATE_HOME: said = '', HOME: home = '' }: Variables,
   uid: number,

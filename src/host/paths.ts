@@ -8,7 +8,7 @@ import { type BigIntStats, lstatSync, readlinkSync, realpathSync, statSync } fro
 import { posix } from 'node:path'
 import type { Inode, PathFact, PathKind } from './facts.ts'
 
-/** What an errno says about a path. Whatever is not listed (EIO, ESTALE, ...) hides the path from us: `denied`. */
+/** Meaning of an errno for a path. Any errno that is not listed (EIO, ESTALE, ...) hides the path from us: `denied`. */
 const KIND_BY_ERRNO: Readonly<Record<string, PathKind>> = {
   ENOENT: 'missing',
   ENOTDIR: 'missing',

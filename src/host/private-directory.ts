@@ -74,7 +74,7 @@ export function makePrivateSteps(steps: readonly string[], uid: number): void {
   }
 }
 
-/** What is kept of one kind: `PROJECT/NAME`, sorted. */
+/** Kept directories of one kind: `PROJECT/NAME`, sorted. */
 export function listPrivate(env: Variables, uid: number, kind: string): readonly string[] {
   const place = placeOf(env, uid, kind)
   if (place === undefined) return []

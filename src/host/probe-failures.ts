@@ -1,5 +1,5 @@
 /**
- * What the failures of a probe mean and the narrowest thing that repairs each: one table for the plan's refusals and the doctor.
+ * Meaning of a probe's failures and the narrowest fix for each: one table for the plan's refusals and the doctor.
  * Pure. Messages are those of bubblewrap 0.8 and util-linux, seen in containers and virtual machines; the AppArmor ones are Ubuntu 24.04's.
  */
 import { posix } from 'node:path'
@@ -7,9 +7,9 @@ import { shellWord } from '../text/shell-word.ts'
 import type { Probe, Surroundings } from './facts.ts'
 
 export interface Explanation {
-  /** What is wrong, one sentence without a full stop. */
+  /** The problem, one sentence without a full stop. */
   readonly cause: string
-  /** What to do, a command where it can be one; empty when nothing is known to help. */
+  /** The fix, a command where possible; empty when none is known. */
   readonly fix: string
 }
 
@@ -30,7 +30,7 @@ const LIMITS = ['user', 'pid', 'mnt', 'net', 'ipc', 'uts', 'cgroup'].map((kind) 
 /** The sysctls that explain a refusal of namespaces; probe.ts reads them, nothing decides by them. */
 export const EXPLAINING_SETTINGS: readonly string[] = [APPARMOR, CLONE, ...LIMITS]
 
-/** What `Surroundings.container` says inside a sandbox of our own. */
+/** Value of `Surroundings.container` inside a sandbox of our own. */
 export const OWN_SANDBOX = 'llm-do'
 
 const NO_NAMESPACE =
@@ -49,7 +49,7 @@ function appArmorProfile(program: string, { appArmorProfile: own }: Surroundings
   )
 }
 
-/** Fewer namespaces than any system has by itself: somebody has set it. */
+/** No system has so few namespaces by default: an administrator has set the limit. */
 const FEW = 64
 const ENOUGH = 15_000
 
@@ -59,10 +59,10 @@ function raiseLimits({ settings }: Surroundings): string {
   return `sudo sysctl -w ${(low.length === 0 ? LIMITS : low).map((name) => `${name}=${ENOUGH}`).join(' ')}`
 }
 
-/** A user namespace inside, in which the caller is no root and has both ids. */
+/** A user namespace inside, whose caller is not root and has both ids. */
 const AS_ANOTHER_ID = 'unshare --user --map-user=1000 --map-group=1000 llm-do exec ...'
 
-/** What is said of every sandbox inside of one of our own, whatever it would fail of first. */
+/** The message for every sandbox inside of one of our own, whatever it would fail of first. */
 export const INSIDE_OWN_SANDBOX: Explanation = {
   cause:
     'this is inside a sandbox of llm-do exec, where no further one with namespaces can be built (--seccomp nested lets bubblewrap and browsers build theirs)',

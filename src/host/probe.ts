@@ -37,8 +37,8 @@ export interface ObserverQuestion {
   /** Finds a program on the caller's PATH, where no command could have planted it. */
   readonly search: (name: string) => FoundProgram | undefined
   /**
-   * What a run before this one has found out, by this version, boot, user and surroundings; who is not about to run a command finds it anew.
-   * @param words what else it depends on
+   * The findings of an earlier run, by this version, boot, user and surroundings; a caller that runs no command looks again.
+   * @param words other facts that it depends on
    */
   readonly remembered: <V>(words: readonly string[], sought: Sought<V>) => Promise<V>
 }
@@ -51,7 +51,7 @@ export type Engine = 'bwrap' | 'unshare'
 export interface HostInputs {
   /** Engines are looked at: a backend that uses one may be chosen. */
   readonly wantsEngines: boolean
-  /** What else is asked of the machine; each adds its own facts. */
+  /** Other questions about the machine; each adds its own facts. */
   readonly observers: readonly Observer[]
   /** `auto`: the first that works is enough. */
   readonly engine: Engine | 'auto' | 'all'
@@ -130,7 +130,7 @@ function hasId(map: string, id: number): boolean {
     .some(([first = Number.NaN, , count = 0]) => id >= first && id < first + count)
 }
 
-/** In the same mount namespace PID 1 has its root; only root may look at it, and anybody sees that `/` is no mount point. */
+/** In the same mount namespace PID 1 has its root. Only root may read that, but any user sees that `/` is not a mount point. */
 function isChroot(): boolean {
   const mounts = readText('/proc/self/mountinfo').split('\n')
   if (mounts.length > 1 && !mounts.some((line) => line.split(' ')[4] === '/')) return true
@@ -160,7 +160,7 @@ interface Self {
   /** Empty where it is not known. */
   readonly cpuList: string
   readonly surroundings: Surroundings
-  /** What decides which namespaces this process may make, besides the programs: part of the key of what is remembered. */
+  /** Facts that decide which namespaces this process may make, in addition to the programs: part of the key of the cache. */
   readonly stamp: string
 }
 
@@ -263,7 +263,7 @@ async function lookAtNetwork(
   return { restrictedNetwork: listeners.ok ? { ok: true, by: 'listeners', lacking: nftables.message } : listeners }
 }
 
-/** What is remembered: only what worked. */
+/** Only successes are remembered. */
 interface Proven {
   readonly landlockAbi?: number
   readonly unshare?: true
@@ -309,7 +309,7 @@ async function tryEngines(trial: Trial): Promise<Engines> {
 async function tryUnshare({ inputs, nativePrograms, known }: Trial): Promise<Probe> {
   if (known.unshare === true) return { ok: true }
   if (!nativePrograms.ok) return nativePrograms
-  // What is about to be tried in a sandbox of its own needs an engine that works.
+  // The next probes run in a sandbox, so they need an engine that works.
   return inputs.believe && inputs.wantsNetwork !== true ? { ok: true } : inputs.probeEngine('unshare')
 }
 
@@ -321,7 +321,7 @@ async function tryBwrap({ inputs, nativePrograms, bwrap, known }: Trial): Promis
   return nativePrograms.ok ? inputs.probeEngine('bwrap', bwrap.path) : nativePrograms
 }
 
-/** What is remembered was written by this very version (it is in the key); the shape is still looked at once, since files can rot. */
+/** The file was written by this very version (it is in the key); its shape is still checked, since files can rot. */
 function asProven(value: unknown, found: FoundProgram | undefined): Proven | undefined {
   const { landlockAbi, bwrap } = (value ?? {}) as Partial<Proven>
   // The program that is started is the one that was found just now, whatever is remembered of it.

@@ -47,7 +47,7 @@ export function trustedEntries({ path, notBelow }: Pick<SearchInputs, 'path' | '
   return path.filter((entry) => isAbsolute(entry) && !isPlanted(normalize(entry)) && !isPlanted(realOr(entry)))
 }
 
-/** What is started by its name, here or by one of these. */
+/** A program that is started by its name, here or by one of these. */
 const STARTED = ['bwrap', 'docker', 'podman', 'wasmtime', 'llm-do', 'ssh', 'git', 'node'] as const
 
 /**
@@ -67,7 +67,7 @@ export function withTrustedPath<Env extends Readonly<Record<string, string | und
   return { ...env, PATH: kept.join(delimiter) }
 }
 
-/** What cannot be looked at stays as it is written. */
+/** A path that cannot be inspected stays as it is written. */
 function realOr(path: string): string {
   try {
     return realpathSync.native(path)
@@ -98,7 +98,7 @@ function programAt(path: string, uid: number): FoundProgram | undefined {
     const stamp = [seen.dev, seen.ino, seen.size, seen.mtimeMs, seen.ctimeMs].join(':')
     return { path: realpathSync.native(path), setuid: (seen.mode & 0o6000) !== 0, stamp }
   } catch {
-    // Not ours to run: the search goes on, as a shell's does.
+    // We may not run it: the search continues, as a shell's does.
     return undefined
   }
 }

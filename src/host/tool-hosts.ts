@@ -1,6 +1,6 @@
 /**
- * What the caller's tools are set up for: answers the questions of src/network/tools, and keeps which files, directories and variables
- * the answers rest on, so that a plan made from them can tell when it is stale.
+ * The configuration of the caller's tools: answers the questions of src/network/tools, and keeps which files, directories and variables
+ * the answers depend on, so that a plan made from them can tell when it is stale.
  * Edge: files, directories, programs of the host.
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
@@ -29,7 +29,7 @@ export interface ToolQuestion {
   readonly cache: string | undefined
 }
 
-/** What was looked at, for people and for the launch cache. */
+/** Inspected places, for people and for the launch cache. */
 export interface Looked {
   /** Files and directories that were there, as they were found and canonical. */
   readonly read: readonly string[]
@@ -131,8 +131,8 @@ interface ToolCall {
 }
 
 /**
- * What a program answers, remembered for the boot: npm takes a quarter of a second of processor time. It is asked again when its file or
- * PATH is another one, and after it failed.
+ * The answer of a program, remembered for the boot: npm takes a quarter of a second of processor time. It is asked again when its file or
+ * PATH changes, and after it failed.
  */
 function answerOf({ program, argv, PATH }: ToolCall, { cache: directory, uid }: Pick<ToolQuestion, 'cache' | 'uid'>) {
   const places = [textOf('/proc/sys/kernel/random/boot_id'), linkText('/proc/self/ns/mnt')]

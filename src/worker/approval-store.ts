@@ -22,7 +22,7 @@ export function approvalsDirectory(env: Readonly<Record<string, string | undefin
 export interface SessionMemoryOptions {
   readonly directory: string
   readonly uid: number
-  /** Whose session: a process, as /proc names it; this one by default. */
+  /** The process of the session, as /proc names it; this one by default. */
   readonly member?: string
 }
 
@@ -53,7 +53,7 @@ export function sessionMemory({ directory, uid, member = 'self' }: SessionMemory
   }
 }
 
-/** What it became is looked at next. */
+/** The outcome is checked next. */
 function tryToMake(directory: string): void {
   try {
     makeDirectories(directory, 0o700)

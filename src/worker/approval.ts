@@ -1,4 +1,4 @@
-/** What a person is asked before a command runs, and what the answers mean. Pure but for the asking, which comes in. */
+/** The question to a person before a command runs, and the meaning of the answers. Pure but for the asking, which is passed in. */
 import { createHash } from 'node:crypto'
 import { SandboxError } from '../error.ts'
 import { canonicalJson } from '../plan/hash.ts'
@@ -12,7 +12,7 @@ import { quoteWord } from './shell-words.ts'
 export const APPROVALS = ['prompt', 'approve_all', 'reject_all'] as const
 export type Approval = (typeof APPROVALS)[number]
 
-/** What may be answered: this once, this very command for the session, no, or stop asking and end. */
+/** Possible answers: this once, this exact command for the session, no, or stop asking and end. */
 export type Answer = 'yes' | 'session' | 'no' | 'quit'
 
 /** Everything that a decision about one command rests on. */
@@ -27,7 +27,7 @@ export interface Question {
   readonly cwd: string
   /** Canonical home directory of the caller, which is never shown unasked. */
   readonly home: string
-  /** Which rule asks. */
+  /** The rule that asks. */
   readonly why: string
 }
 
@@ -78,7 +78,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   quit: 'quit',
 }
 
-/** undefined for anything that is no answer; nothing is a yes by accident. */
+/** undefined for anything but an answer: a yes is never given by accident. */
 export function readAnswer(text: string): Answer | undefined {
   const word = text.trim().toLowerCase()
   return Object.hasOwn(ANSWERS, word) ? ANSWERS[word] : undefined
@@ -105,7 +105,7 @@ export interface Memory {
 
 export interface Settled {
   readonly run: boolean
-  /** Who decided, for the audit: `rule "git log"`, `user`, `session`, `--approval approve_all`, `no terminal`. */
+  /** The decider, for the audit: `rule "git log"`, `user`, `session`, `--approval approve_all`, `no terminal`. */
   readonly by: string
   readonly why: string
 }
@@ -115,11 +115,11 @@ export interface Settling {
   readonly approval: Approval
   readonly question: Question
   readonly memory: Memory
-  /** Shows the text and waits for an answer; undefined when there is no terminal to ask on. `key` is what it would be remembered by. */
+  /** Prints the text and waits for an answer; undefined without a terminal. `key` is the name under which the answer is remembered. */
   readonly ask: (text: string, key: string) => Promise<Answer | undefined>
 }
 
-/** The decider of record where there is no terminal to ask on. */
+/** The recorded decider where the question needs a terminal and has none. */
 const UNASKED = 'no terminal'
 
 /** The decider of record where an option answers. */

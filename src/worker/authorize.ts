@@ -67,10 +67,10 @@ export type PreparedRun = Loaded & {
     | { readonly isBlocked: true }
     | {
         readonly isBlocked: false
-        /** What is left of the operator's policy; `protectFiles` holds the files in use. */
+        /** The narrowed policy of the operator; `protectFiles` holds the files in use. */
         readonly policy: Policy
         readonly question: Question
-        /** What was seen of the paths that decide how far a policy is narrowed. */
+        /** Observations of the paths that decide how far a policy is narrowed. */
         readonly seen: PathFacts
       }
   )
@@ -110,7 +110,7 @@ export async function prepareWorker(request: WorkerRequest): Promise<PreparedRun
 }
 
 /**
- * What is left of the operator's policy, with the files in use protected.
+ * Narrows the operator's policy, and protects the files in use.
  * @throws SandboxError POLICY_ESCALATION
  */
 export async function policyUnder(
@@ -229,13 +229,13 @@ async function contextOf(input: Narrowing, requests: readonly SandboxRequest[]):
   const facts = observeRounds(withSteps(first), (seen) =>
     withSteps(pathsToKnow({ zones: zones.map(realZone(seen)), restricts, cwd })),
   )
-  // A home directory or the whole host is no project, even with a workshop in it.
+  // A home directory or the whole host never counts as a project, even with a workshop in it.
   const isProject = (directory: string) => directory !== '/' && directory !== (facts[home]?.real ?? home)
   const context: ZoneContext = {
     cwd,
     project: [cwd, workshopDirectory ?? cwd].filter(isProject),
     own: [workerDirectory, workshopDirectory ?? workerDirectory].filter(isProject),
-    // What was not looked at is inside of nothing.
+    // A path that was not inspected is inside of nothing.
     real: (known) => facts[path.resolve(known)]?.real ?? '',
     allowWorkerZones: workshop?.allowWorkerZones ?? false,
   }
@@ -276,7 +276,7 @@ export interface PassRequest extends WorkerRequest {
   readonly onDecided: (decided: Decided) => void
 }
 
-/** Who let a worker's command run or blocked it, for the audit. */
+/** The decider that let a worker's command run or blocked it, for the audit. */
 export interface Decided {
   readonly run: boolean
   /** A rule, a person, an option. */
@@ -289,7 +289,7 @@ export interface Decided {
   readonly lasting?: Lasting
 }
 
-/** What the policy of a worker's run was made from, and its rules. */
+/** The sources of the policy of a worker's run, and its rules. */
 export interface Lasting {
   readonly shell: Shell
   readonly files: readonly string[]

@@ -93,7 +93,7 @@ const OPTIONS = {
   language: 'yaml',
   engines: {
     ...Object.fromEntries(ENGINES.map((name) => [name, { parse: refuseLanguage }])),
-    // The text is parsed when the closing fence has been checked. gray-matter looks for keys of its own in what an engine returns.
+    // The text is parsed when the closing fence has been checked. gray-matter looks for certain keys in the value that an engine returns.
     yaml: { parse: () => ({}) },
   },
 }

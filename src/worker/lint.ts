@@ -24,7 +24,7 @@ export interface CheckFinding {
   readonly message: string
 }
 
-/** What became of one file. */
+/** The result of one file. */
 export interface CheckedFile {
   readonly file: string
   readonly kind: 'worker' | 'workshop' | 'profile' | 'unreadable'
@@ -132,7 +132,7 @@ function unreachableRules({ shell }: Worker): readonly CheckFinding[] {
   })
 }
 
-/** What was understood of a worker, in one line: `1 zone (notes rw), no shell, delegates to pitch_evaluator`. */
+/** Summary of a worker in one line: `1 zone (notes rw), no shell, delegates to pitch_evaluator`. */
 export function summaryOf({ sandbox, shell, delegates, tools, toolModel }: Worker): string {
   const zones = (sandbox?.zones ?? []).map(
     ({ name, mode, request }) => `${name} ${mode}${request === true ? ' requested' : ''}`,

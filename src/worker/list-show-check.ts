@@ -263,7 +263,7 @@ async function escalationsOf(input: {
     }),
   )
   const all = found.flat()
-  // What the workshop itself wants too much of is the same for each of its workers.
+  // Escalations of the workshop are the same for each of its workers.
   return all.filter(({ message }, index) => all.findIndex((other) => other.message === message) === index)
 }
 

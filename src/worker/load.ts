@@ -17,7 +17,7 @@ import { hiddenCharacter } from './shell-words.ts'
 export interface Finding {
   /** Absolute and canonical: the project, and what relative names are relative to. */
   readonly cwd: string
-  /** What `~/` stands for, absolute; empty when there is none. */
+  /** The directory that `~/` means, absolute; empty without one. */
   readonly home: string
   /** The workers that come with the program, absolute; searched last. Empty for none. */
   readonly shippedDirectory: string
@@ -57,7 +57,7 @@ function isPath(word: string): boolean {
 
 /**
  * Reads the worker of this name or path.
- * @throws SandboxError WORKER_NOT_FOUND, or WORKER_INVALID for what is no readable file inside the project
+ * @throws SandboxError WORKER_NOT_FOUND, or WORKER_INVALID for anything but a readable file inside the project
  */
 export async function findWorker(word: string, finding: Finding): Promise<FoundFile> {
   refuseHidden(word)

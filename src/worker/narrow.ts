@@ -1,11 +1,11 @@
 /**
- * What is left of the operator's policy under a workshop and a worker. Pure.
+ * Narrows the operator's policy by a workshop and a worker. Pure.
  *
- * Authority goes down: operator > workshop > worker. A lower level narrows; what would widen is an escalation and the run is
- * refused, with everything that was wanted and granted. How each key is compared and taken over is in its declaration.
- * Two things let a level do more: a workshop may set limits, image and runtime where the operator has said nothing outright
+ * Authority goes down: operator > workshop > worker. A lower level narrows; widening is an escalation and the run is
+ * refused, with every request and grant. How each key is compared and taken over is in its declaration.
+ * Two exceptions let a level do more: a workshop may set limits, image and runtime where the operator has said nothing outright
  * (no flag, no variable, no profile by name), and it may name variables and credentials; it is the project owner's file and
- * the operator has named it. And what the operator says by flag or variable stays as it is, for it comes last in every policy.
+ * the operator has named it. A flag or variable of the operator always wins, because it comes last in every policy.
  */
 
 import { listsInVain } from '../policy/cross-key-checks.ts'
@@ -94,7 +94,7 @@ export function narrowStep(step: NarrowingStep): Narrowed {
   }
 }
 
-/** What a level sets, parsed, and where from. */
+/** Settings of a level, parsed, and their places. */
 interface LevelSettings {
   readonly parsed: ParsedSandbox
   readonly layer: PolicyLayer
@@ -197,7 +197,7 @@ function isOutright({ policy, isProfileChosen }: NarrowingStep, key: string): bo
   )
 }
 
-/** Who set what counts now: `flag --net`, `profile default.yaml:5`. */
+/** The place that set the current value: `flag --net`, `profile default.yaml:5`. */
 function setBy({ origins }: Policy, key: string): string {
   const last = origins[key]?.at(-1)
   if (last === undefined || last.layer === 'built-in') return 'built-in'

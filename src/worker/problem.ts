@@ -1,4 +1,4 @@
-/** What is wrong with a worker or workshop file: where, what was expected, what stands there. Pure. */
+/** A problem of a worker or workshop file: where, what was expected, what stands there. Pure. */
 import { SandboxError } from '../error.ts'
 import { neutralise } from '../report/text.ts'
 

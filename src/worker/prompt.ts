@@ -5,7 +5,7 @@
 import { askTerminal } from '../os/ask-terminal.ts'
 import { type Answer, readAnswer } from './approval.ts'
 
-/** @returns undefined when there is no terminal; `no` at the end of input or after too many words that are no answer */
+/** @returns undefined without a terminal; `no` at the end of input or after too many other words */
 export function askOnTerminal(text: string): Promise<Answer | undefined> {
   return askTerminal<Answer>({ text, read: readAnswer, again: 'yes, session, no or quit? ', silence: 'no' })
 }

@@ -68,7 +68,7 @@ export function kindOf(source: FileText): FileKind {
 
 /**
  * Reads a worker, agent, sub-agent, command or skill.
- * @param fallbackName name of a file without `name`; without it such a file is no worker
+ * @param fallbackName name of a file without `name`; without either the file is refused as a worker
  * @throws SandboxError WORKER_INVALID with every problem of the file
  */
 export function readWorker({ fallbackName, ...source }: FileText & { readonly fallbackName?: string }): Worker {
@@ -255,7 +255,7 @@ function zoneOf(reading: Reading, zone: CheckedZone, directory: string): Omit<Zo
   }
 }
 
-/** What a schema of one zone cannot know. */
+/** Checks that the schema of one zone cannot make. */
 function checkZones(reading: Reading, zones: readonly ZoneRequest[]): void {
   for (const [index, { name, target, mode, hostPath, size, advisory, from }] of zones.entries()) {
     const other = zones.slice(0, index).find((zone) => zone.name === name || zone.target === target)

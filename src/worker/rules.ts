@@ -15,7 +15,7 @@ import type { Decision, Rule, Shell } from './worker.ts'
 
 export interface Verdict {
   readonly decision: Decision
-  /** Who decided, for the audit: `rule "git log"`, `default`, `no rule`, `policy`. */
+  /** The decider, for the audit: `rule "git log"`, `default`, `no rule`, `policy`. */
   readonly by: string
   /** Why, for people, with the file and line where there is one. */
   readonly why: string
@@ -33,7 +33,7 @@ export function matches(rule: Rule, argv: readonly string[]): boolean {
   return rule.tokens.every((token, index) => token === argv[index])
 }
 
-/** What the rules say about an argument vector. */
+/** The verdict of the rules about an argument vector. */
 export function decide(shell: Shell, argv: readonly string[]): Verdict {
   const [program = ''] = argv
   const hidden = hiddenCharacter(program)
@@ -72,10 +72,10 @@ const REDIRECTION = new RegExp(
 /** An ampersand that shells do not read alike. */
 const UNCLEAR = /[<>]&|&>/
 const ASSIGNMENT = /^[A-Za-z_]\w*\+?=/
-/** By which a shell begins something of its own. */
+/** Operators by which a shell starts another command. */
 const OF_SHELL: ReadonlySet<string> = new Set(SHELL_WORDS)
 
-/** What the rules say about the text of `-c`. */
+/** The verdict of the rules about the text of `-c`. */
 export function decideScript(input: {
   readonly shell: Shell
   readonly script: string

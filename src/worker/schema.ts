@@ -114,7 +114,7 @@ const SANDBOX_SPELLINGS = {
 const writtenSandbox = sandboxShape.extend(SANDBOX_SPELLINGS).nullable().optional()
 const anySandbox = z.record(z.string(), z.unknown()).nullable().optional()
 
-/** What the words of `approval` mean. */
+/** Meaning of the words of `approval`. */
 export const APPROVAL_WORDS = {
   preApproved: 'run',
   pre_approved: 'run',

@@ -47,7 +47,7 @@ const SHELL_SIGNS = /[|&;<>()$`\\"'*?[\]{}#~=%!\s]/
 const LOOK_ALIKES = /[\u01c0\u2223\u23d0\u2758\u2759\u02cb\u2035\u2039\u203a\u2215\u2044\u29f8\u2217\u204e\u204f]/
 
 /**
- * What in a text shows as something else than it is, or as nothing: its first such character as `U+200B`, undefined when there is none.
+ * Finds a character that is displayed as something else, or not at all: the first one as `U+200B`, or undefined.
  * @param seen characters that are let through although they would count
  */
 export function hiddenCharacter(text: string, seen = ''): string | undefined {

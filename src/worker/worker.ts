@@ -26,7 +26,7 @@ export type WarningCode =
   | 'W_INHERIT'
   /** The shell toolset has no rules, so every command is blocked. */
   | 'W_NO_RULES'
-  /** A star inside a word is no wildcard. */
+  /** A star inside a word is literal, not a wildcard. */
   | 'W_PATTERN'
   /** A worker in pure YAML, without instructions. */
   | 'W_LEGACY'
@@ -95,7 +95,7 @@ export interface Rule {
 
 export interface Shell {
   readonly rules: readonly Rule[]
-  /** For what no rule matches; absent = blocked. */
+  /** Verdict if no rule matches; absent = blocked. */
   readonly default?: Requested<Decision>
 }
 
@@ -124,7 +124,7 @@ export interface Worker {
 
 export interface WorkshopWorker {
   readonly name: string
-  /** What this workshop takes away from this worker. */
+  /** Parts that this workshop takes away from this worker. */
   readonly narrowing?: SandboxRequest
   readonly from: SourceLocation
 }
@@ -141,7 +141,7 @@ export interface Workshop {
   readonly warnings: readonly Warning[]
 }
 
-/** Who narrows: a workshop, a workshop's word about one worker, or the worker. */
+/** The level that narrows: a workshop, a workshop's word about one worker, or the worker. */
 export type Level = 'workshop' | 'narrowing' | 'worker'
 
 export interface Escalation {
@@ -151,6 +151,6 @@ export interface Escalation {
   readonly key: string
   readonly wanted: string
   readonly granted: string
-  /** What the operator could say to grant it; empty when nothing does. */
+  /** An option by which the operator could grant it; empty if none can. */
   readonly fix: string
 }

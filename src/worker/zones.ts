@@ -13,7 +13,7 @@ import type { Policy } from '../policy/policy.ts'
 import { type HostMode, isWritable, narrowestMode, type Origin, type Zone } from '../policy/values.ts'
 import type { Escalation, Level, SandboxRequest, SourceLocation, Warning, ZoneRequest } from './worker.ts'
 
-/** What zones are judged by. */
+/** The inputs of the judgement about zones. */
 export interface ZoneContext {
   /** Canonical directory of the caller. */
   readonly cwd: string
@@ -50,7 +50,7 @@ export function layZones(step: ZoneStep): Laid {
   return restricted({ ...step, policy: closed, escalations: laid.escalations, warnings: laid.warnings })
 }
 
-/** Whoever lists the files that a command needs asks for these and no more: the caller's directory is not shown beside them. */
+/** A caller who lists the files of a command wants these and no more: the caller's directory is then not mounted. */
 const namesFiles = ({ zones }: SandboxRequest): boolean => zones.some(({ mode }) => mode !== 'tmpfs')
 
 interface ZoneAt {
@@ -284,7 +284,7 @@ function restricted(step: ZoneStep & Laid): Laid {
   const { value: subtree, from } = request.restrict
   const shown = [...policy.zones, ...workspaceZones({ policy, context, subtree, from, level })]
   const zones = shown.flatMap((zone) => cutDown({ zone, subtree, context }))
-  // The part of the caller's directory that is left is one of the zones: it must not come back whole beside them.
+  // The remaining part of the caller's directory is one of the zones: the whole must not come back next to them.
   if (zones.length > 0) return { ...laid, policy: { ...policy, zones, workspace: 'none' } }
   const granted = shown.map(({ target, hostPath }) => target ?? hostPath ?? '').join(', ')
   const escalation = {

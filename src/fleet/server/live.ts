@@ -1,6 +1,6 @@
 /**
- * What browsers see without asking: changes of tasks and agents and pieces of output, as server-sent events; and the output of running
- * tasks, which is kept only here, since the report at the end holds all of it.
+ * Server-sent events for browsers: changes of tasks and agents and pieces of output. The output of running tasks is kept only here,
+ * since the report at the end holds all of it.
  */
 import type { ServerResponse } from 'node:http'
 
@@ -18,7 +18,7 @@ export class Live {
   readonly #watchers = new Set<ServerResponse>()
   readonly #output = new Map<string, Output>()
 
-  /** Whether a browser looks: what nobody sees need not be gathered. */
+  /** Whether a browser listens: without one nothing is gathered. */
   get isWatched(): boolean {
     return this.#watchers.size > 0
   }

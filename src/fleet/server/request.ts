@@ -1,6 +1,4 @@
-/**
- * What is read of a request: a bounded body, a schema's value. Everything that is wrong with one is a Refusal, which becomes its answer.
- */
+/** Reads a request: a bounded body, a schema's value. Everything that is wrong with one is a Refusal, which becomes its answer. */
 import type { IncomingMessage } from 'node:http'
 import type { z } from 'zod'
 import { boundedBody } from '../../core.ts'
@@ -16,8 +14,8 @@ export class Refusal extends Error {
 }
 
 /**
- * Values of one body of JSON: commas and opening brackets outside of texts. A report of ours has a few thousand. A parser takes a minute and
- * gigabytes for a body of empty objects, and node does nothing else meanwhile.
+ * Maximum number of values in one body of JSON: commas and opening brackets outside of texts. Our reports have a few thousand. A parser
+ * takes a minute and gigabytes for a body of empty objects, and blocks node meanwhile.
  */
 const MOST_VALUES = 100_000
 

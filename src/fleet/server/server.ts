@@ -55,11 +55,11 @@ const KEPT_WORKERS = 1_000
 const LONGEST_WAIT_S = 30
 /** Between two looks for agents that are gone. */
 const SWEEP_MS = 1_000
-/** So much between two looks is no delay of a busy moment: the server stood still, or the clock was set. */
+/** A longer pause between two checks than this means that the server stood still, or that the clock was set. */
 const STALL_MS = 5 * SWEEP_MS
 /** Characters of the name of a worker: wire.ts. */
 const LONGEST_NAME = 256
-/** Without a secret nobody can show a token, so all agents are among the unproven. */
+/** Without a secret no agent can prove its name, so all are among the unproven. */
 const PLACES: PlaceBounds = { silent: 500, unproven: 2_000, proven: 2_000 }
 
 /** The end-of-archive record alone: an archive without files (APPNOTE.TXT 4.3.16). */
@@ -101,7 +101,7 @@ interface Asked {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly url: URL
-  /** Who asks. */
+  /** The worker that sent the request. */
   readonly worker: string
 }
 
@@ -471,8 +471,8 @@ class Fleet {
   // ---- what all share
 
   /**
-   * Who asks, before anything else of the request is read. With a secret every step needs the token of the name: one that was open for some
-   * agents would give tasks, files and reports to whoever leaves the token out.
+   * The sender of a request, before anything else of the request is read. With a secret every step needs the token of the name: a step
+   * without it would give tasks, files and reports to any client that leaves the token out.
    * @throws Refusal 400, 401, 403
    */
   #agentOf(request: IncomingMessage): string {
@@ -556,7 +556,7 @@ class Fleet {
     if (!this.#live.isWatched) return
     const agents = this.#store.workers(this.#now())
     this.#live.tell('agent', agents)
-    // Who has come or gone decides what a task with needs waits for.
+    // Tasks with needs wait for other agents when one has come or gone.
     const waiting = this.#store.tasks().filter(({ state, require }) => state === 'queued' && require.length > 0)
     for (const task of waiting) this.#live.tell('task', withWait(task, agents))
   }
@@ -578,7 +578,7 @@ function tokenOf({ headers }: IncomingMessage): string | undefined {
 }
 
 /**
- * The worker that asks. A browser sends a header of ours only after it has asked for leave, which no answer here gives, so no page of
+ * The worker that asks. A browser sends our header only after a preflight, which no answer here allows, so no page of
  * another origin can take a task, whichever headers its browser lacks. @throws Refusal 403, 400
  */
 function workerOf({ headers }: IncomingMessage): string {

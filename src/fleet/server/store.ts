@@ -75,7 +75,7 @@ export interface End {
   readonly elsewhere?: boolean
 }
 
-/** `repeated`: it is over already. `foreign`: it is another worker's, or nobody's. */
+/** `repeated`: it is over already. `foreign`: it belongs to another worker, or to none. */
 export type Taking = 'taken' | 'repeated' | 'foreign' | 'unknown'
 
 const SCHEMA = `
@@ -104,7 +104,7 @@ type Row = Record<string, string | number | null>
 export class Store {
   readonly #database: InstanceType<typeof sqlite.Database>
 
-  /** @param file of this process alone: whoever opens it holds a lock on its directory */
+  /** @param file of this process alone: the caller holds a lock on its directory */
   constructor(file: string) {
     // The library's own lock is a directory, which a killed process leaves behind.
     rmSync(`${file}.lock`, { recursive: true, force: true })
@@ -254,12 +254,12 @@ export class Store {
     return 'taken'
   }
 
-  /** What `finish` would say. */
+  /** The answer that `finish` would give. */
   mayReport(id: string, worker: string): Taking {
     const task = this.task(id)
     if (task === undefined) return 'unknown'
     if (task.worker !== worker) return 'foreign'
-    // A worker that was thought to be lost has the result after all, and nobody else has begun.
+    // A worker that was thought to be lost has the result after all, and no other has begun.
     return task.state === 'running' || task.state === 'queued' ? 'taken' : 'repeated'
   }
 

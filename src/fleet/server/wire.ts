@@ -1,4 +1,4 @@
-/** What agents and the page send, as schemas: every text bounded, unknown fields ignored, since agents of others send more than ours. Pure. */
+/** Schemas of the messages of agents and the page: every text bounded, unknown fields ignored, since other agents send more. Pure. */
 import { z } from 'zod'
 import { NEEDS } from '../../core.ts'
 
@@ -29,7 +29,7 @@ export const REGISTER = z.object({
       weak: z.array(z.string().max(64)).max(64),
       /** Needs that the kernel holds for every task there. */
       holds: z.array(z.string().max(64)).max(64).default([]),
-      /** What holds each need: the kernel, or a weaker rung. */
+      /** The holder of each need: the kernel, or a weaker rung. */
       heldBy: z.record(z.string().max(64), z.string().max(64)).default({}),
       /** Of the operator's policy, and of the plan of its trial run. */
       policyHash: z.string().max(256).optional(),
@@ -53,7 +53,7 @@ export const STREAM_OUTPUT = z.object({
   type: z.enum(['stdout', 'stderr']),
 })
 
-/** What our agents say beyond the protocol; shown on the page, and stored as it is. */
+/** Fields of our agents beyond the protocol; shown on the page, and stored as they are. */
 const FURTHER = z.object({
   reason: z.string().max(64).optional(),
   message: z.string().max(4096).optional(),
