@@ -47,7 +47,7 @@ export function trustedEntries({ path, notBelow }: Pick<SearchInputs, 'path' | '
   return path.filter((entry) => isAbsolute(entry) && !isPlanted(normalize(entry)) && !isPlanted(realOr(entry)))
 }
 
-/** A program that is started by its name, here or by one of these. */
+/** Programs that are started by name, by us or by one of these. */
 const STARTED = ['bwrap', 'docker', 'podman', 'wasmtime', 'llm-do', 'ssh', 'git', 'node'] as const
 
 /**

@@ -56,7 +56,7 @@ export function plannedCaches(
   })
 }
 
-/** What the command is told of them. */
+/** Variables that point the command's tools to them. */
 export function cacheVariables(policy: Pick<Policy, 'caches'>, caller: Caller): Readonly<Record<string, string>> {
   const names = [...new Set(plannedCaches(policy, caller).map(({ name }) => name))]
   return Object.assign({}, ...names.map((name) => knownCache(name).variables))

@@ -34,7 +34,7 @@ export function chooseBackend(inputs: ChoiceInputs): BackendOffer {
   return fit.offer
 }
 
-/** What those lack that come before the chosen one, for people. */
+/** The lacks of the backends before the chosen one, for people. */
 export function passedOver(inputs: ChoiceInputs, chosen: BackendOffer['name']): readonly string[] {
   const all = candidates(inputs)
   const before = all.slice(
@@ -94,7 +94,7 @@ function lackOf(comparison: Comparison): Lack | undefined {
     : leftOpen(comparison)
 }
 
-/** What the kernel could hold and the policy's own filter leaves open: Landlock, which closes sockets, is off where mounts are allowed. */
+/** A wall that the kernel could hold and the policy's own filter opens: Landlock, which closes sockets, is off where mounts are allowed. */
 function leftOpen({ need, offer, inputs: { policy, facts } }: Comparison): Lack | undefined {
   if (need === 'net-restricted') return beyondListeners(offer, policy)
   const seccomp = { profile: seccompName(policy) }

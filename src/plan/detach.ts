@@ -1,9 +1,9 @@
 /**
- * Whether a command could move what is protected in a writable zone, although nothing that it may do changes it. Pure.
+ * Whether a command could move a protected path in a writable zone, although no call of it may change that path. Pure.
  *
  * A protection is a mount, and the kernel keeps a mount point in its place only for the mount namespace that the mount belongs to.
- * A command that can make mounts of its own keeps a descriptor of the zone, pivots away, detaches the old tree and renames the
- * protected path through the descriptor (tests/programs/detach.c). Nothing that we know holds against that, so such a zone is refused.
+ * A command that can make mounts keeps a descriptor of the zone, pivots away, detaches the old tree and renames the
+ * protected path through the descriptor (tests/programs/detach.c). No known wall prevents that, so such a zone is refused.
  */
 import { isWritable } from '../policy/values.ts'
 import type { MountWay } from '../seccomp/ways.ts'
@@ -14,7 +14,7 @@ import { byText, shown } from './well-known-paths.ts'
 
 export interface DetachInputs {
   readonly traits: Pick<BackendTraits, 'protectsByMounts' | 'hasLandlock'>
-  /** What the filter lets a command do. */
+  /** Mount operations that the filter allows a command. */
   readonly ways: readonly MountWay[]
   readonly landlockAbi: number
   readonly kernel: string

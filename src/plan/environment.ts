@@ -1,4 +1,4 @@
-/** Which variables the command gets. The plan holds names; values of the user's own appear only when the sandbox starts. Pure. */
+/** Selects the command's variables. The plan holds names; the user's values appear only when the sandbox starts. Pure. */
 import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
 import type { BackendName } from '../policy/values.ts'

@@ -22,7 +22,7 @@ export type Places = readonly [Place, ...Place[]]
 const OF_PLACES: readonly string[] = PLACE_OPTIONS.map((option) => `flag ${option}`)
 
 /**
- * The directories that a plan is for. What the command line names has to have a target of its own, since the source's path would be all over
+ * The directories that a plan is for. Each one on the command line needs a target, since the source's path would be all over
  * the plan, and may not lie in another one.
  */
 export function placesOf({ zones }: Pick<Plan, 'zones'>, caller: Place): Places {

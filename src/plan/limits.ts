@@ -1,4 +1,4 @@
-/** Which rung holds each limit of the policy on the chosen backend. Pure. */
+/** Chooses the rung that enforces each limit of the policy on the chosen backend. Pure. */
 import type { HeldBy } from '../host/facts.ts'
 import { IO_RATES } from '../policy/needs.ts'
 import type { Policy, Resources } from '../policy/policy.ts'

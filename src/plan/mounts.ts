@@ -64,7 +64,7 @@ export interface Wanted {
   readonly sockets: boolean
   /** The runner's own for commands: every step from here on is private, nothing in it is protected, and it may lie where no zone may. */
   readonly privateRoot?: string
-  /** What may be there; a credential is a file, an agent is a socket. */
+  /** The kind that may be there; a credential is a file, an agent is a socket. */
   readonly expects: 'any' | 'file' | 'socket'
   /** The source was written with a slash at its end. */
   readonly meansDirectory: boolean
@@ -95,8 +95,8 @@ export function pathFact(paths: PathFacts, path: string): PathFact {
 type Caller = Pick<Request, 'cwd' | 'home'>
 
 /**
- * What will be visible inside and where, the workspace included, for people; nothing is checked yet.
- * @param paths what is known of the zones' sources; without it a zone that holds the caller's directory is known by its name alone
+ * The visible directories and files inside, the workspace included, for people; nothing is checked yet.
+ * @param paths facts about the zones' sources; without them a zone that holds the caller's directory is recognised by its name alone
  */
 export function zonesInside(policy: Shown, caller: Caller, paths: PathFacts = {}): readonly Wanted[] {
   return [...implicitWorkspace(policy, caller, paths), ...policy.zones.map((zone) => wantedZone(zone, policy, caller))]
@@ -161,7 +161,7 @@ function sshAgent(policy: Policy, { sshAgentSocket }: Request): readonly Wanted[
   ]
 }
 
-/** Read-only whatever the mode of the checkout: it lies elsewhere, and nobody has named it. */
+/** Read-only whatever the mode of the checkout: it lies elsewhere, and no option names it. */
 function repository(policy: Policy, request: Request, paths: PathFacts): readonly Wanted[] {
   const { worktree, home } = request
   if (worktree === undefined) return []
@@ -189,7 +189,7 @@ function repository(policy: Policy, request: Request, paths: PathFacts): readonl
   ]
 }
 
-/** Those of a home that is a directory of the host are kept by that home. */
+/** If the home is a directory of the host, its caches are kept there. */
 function caches(policy: Policy, request: Request, paths: PathFacts): readonly Wanted[] {
   const shown = zonesInside(policy, request, paths).filter(({ source }) => source !== undefined)
   const isKept = (target: string): boolean =>
@@ -355,8 +355,8 @@ function linkedSource({ source, at }: Wanted, all: readonly Wanted[], inputs: Mo
   const bases = [request.cwd, ...writable.map((one) => pathFact(paths, one).real)].filter((base) => base !== '/')
   const { steps, end, unresolved } = walkName(source, paths)
   const { real, kind, link: last } = pathFact(paths, source)
-  // Every look is a moment of its own: a step may have been a directory for one and a link for the next. Elsewhere than on Linux the
-  // system's canonical path may be written differently.
+  // Each inspection happens at another moment: a step may have been a directory for one and a link for the next. On other systems than
+  // Linux the canonical path may be written differently.
   const isThere = ['directory', 'file', 'socket'].includes(kind) || (kind === 'missing' && last === undefined)
   if (platform === 'linux' && isThere && (unresolved !== undefined || end !== real))
     return [`${at}: ${shown(source)} was changed while it was looked at: ${shown(end)}, then ${shown(real)}`]
@@ -382,7 +382,7 @@ function isForeign(link: string, fact: PathFact, paths: PathFacts): boolean {
   // A link whose owner could not be seen counts as another user's.
   const owner = Number(fact.identity?.split(':')[3] ?? -1)
   const mode = paths[posix.dirname(link)]?.mode ?? 0
-  // Seen by itself, too: the link may have led elsewhere when its text was read.
+  // The target is inspected on its own, too: the link may have led elsewhere when its text was read.
   const led = paths[walkName(posix.resolve(posix.dirname(link), fact.link ?? ''), paths).end]
   const isOwn = owner === fact.uid && owner === led?.uid
   return owner !== 0 && (!isOwn || (mode & STICKY_FOR_ALL) === STICKY_FOR_ALL)
@@ -486,7 +486,7 @@ function targetProblem(target: string): string | undefined {
   return closedTarget(target)
 }
 
-/** A path that no question can be asked about takes no part in comparisons; it is refused by itself. */
+/** A malformed path takes no part in comparisons; another check refuses it. */
 function isWellFormed({ source = '/', target }: Wanted): boolean {
   return [source, target].every((path) => posix.isAbsolute(path) && !path.includes('\0'))
 }
@@ -506,7 +506,7 @@ function conflicts(wanted: readonly Wanted[], paths: PathFacts): readonly string
   })
 }
 
-/** What a person would call it. Who gave no name must not read the one that was made up. */
+/** Name for people. A caller that gave no name must not read the generated one. */
 function called({ name, source, target }: Wanted): string {
   return `zone ${name.includes('#') ? shown(source ?? target) : name}`
 }
@@ -530,7 +530,7 @@ function nestingProblem({
     if (inner.create || pathFact(paths, mountPoint).kind === 'missing') return undefined
   const fact = mountPoint === undefined ? undefined : pathFact(paths, mountPoint)
   const wants = kindOf(inner, paths)
-  // Whatever is no directory can be mounted on whatever is none: a socket on itself.
+  // Anything but a directory can be mounted on anything but a directory: a socket on itself.
   if (fact === undefined || (wants === 'directory' ? ['directory'] : ['file', 'socket']).includes(fact.kind))
     return linkProblem(fact, outer, paths)
   return `has no mount point: ${shown(mountPoint ?? '')} in the read-only ${called(outer)} is ${fact.kind}, expected a ${wants}`
@@ -591,7 +591,7 @@ function plannedZone(wanted: Wanted, held: readonly Wanted[], { policy, request,
   }
 }
 
-/** Programs are found in the directories of the caller's PATH, whoever put them there. */
+/** Programs are found in the directories of the caller's PATH, whatever set it. */
 function programDirectories({ policy: { protectNot }, request, paths }: MountInputs): readonly string[] {
   if (protectNot.includes(PATH) || protectNot.includes(EVERYTHING)) return []
   return searchPath(request.path).map((entry) => pathFact(paths, entry).real)
@@ -603,7 +603,7 @@ function linkedFiles({ protectFiles }: Policy, paths: PathFacts): readonly Linke
   return facts.flatMap(({ real, dev, ino, names = 1 }) => (names > 1 ? [{ path: real, dev, ino }] : []))
 }
 
-/** What stays read-only in a zone because it decides the next run, relative to the zone's root. */
+/** Files of a zone that stay read-only because they decide the next run, relative to the zone's root. */
 export function ownStateIn(
   { source }: PlannedZone,
   { policy, paths }: Omit<MountInputs, 'request'>,

@@ -27,7 +27,7 @@ export interface NameWalk {
 
 type Facts = Readonly<Record<string, PathFact>>
 
-/** What a first look at a name asks; links on the way raise more, see `openPlaces`. */
+/** The paths that a first inspection of a name asks for; links on the way add more, see `openPlaces`. */
 export function stepsAsWritten(name: string): readonly string[] {
   const path = normal(name)
   return [...ancestorsOf(path), path]

@@ -1,6 +1,6 @@
 /**
- * What each backend offers on this host for this policy, as data. src/backends/ makes it; planning compares it with the needs and
- * reads from it how plans for the backends differ, so no file of the plan names a backend.
+ * The offers of each backend on this host for this policy, as data. src/backends/ makes them; planning compares them with the needs and
+ * reads from them how plans for the backends differ, so no file of the plan names a backend.
  */
 import type { HeldBy, NetworkWay } from '../host/facts.ts'
 import type { BackendName, EngineName, Need, NetworkMode } from '../policy/values.ts'
@@ -16,7 +16,7 @@ export interface Lack {
   readonly fix: string
 }
 
-/** What a backend can hold on this host, whatever the policy. */
+/** Everything a backend can enforce on this host, whatever the policy. */
 export interface Offers {
   readonly gives: Readonly<Partial<Record<Need, Holder>>>
   readonly lacks: Readonly<Partial<Record<Need, Lack>>>
@@ -31,7 +31,7 @@ export interface BackendTraits {
   /** `auto` may choose it, in the order of the table. */
   readonly isAutomatic: boolean
   /**
-   * What the command finds at `/`: a tree that the plan lists and that shows the host's programs, the files of an image, the
+   * The tree at `/` inside: one that the plan lists and that has the host's programs, the files of an image, the
    * host's own root, or nothing but the zones.
    */
   readonly root: 'assembled' | 'image' | 'host' | 'zones'
@@ -54,7 +54,7 @@ export interface BackendTraits {
   readonly hasCgroup: boolean
 }
 
-/** What a policy and the caller's environment make of the offers of a backend. */
+/** The offers of a backend, narrowed by a policy and the caller's environment. */
 export interface Terms {
   /** Why the whole backend is out, before any need is compared. */
   readonly barred?: Lack | undefined

@@ -1,4 +1,4 @@
-/** What a plan says about sockets and FIFOs in its zones, where Landlock does not close them. Pure. */
+/** Warnings of a plan about sockets and FIFOs in its zones, where Landlock does not close them. Pure. */
 import { LANDLOCK_CLOSES_SOCKETS } from '../contract.ts'
 import { named, type Place } from './hash.ts'
 import { closesSockets } from './landlock.ts'
@@ -10,7 +10,7 @@ import { shown } from './well-known-paths.ts'
 export function zonesWithOpenSockets(plan: Plan, { hasLandlock }: BackendTraits): readonly PlannedZone[] {
   const { zones, layer } = plan
   if (!hasLandlock || closesSockets(plan)) return []
-  // A copy has sockets and FIFOs of its own, which lead nowhere.
+  // Sockets and FIFOs of a copy lead nowhere.
   const isCopied = ({ mode }: PlannedZone): boolean => mode === 'cow' && layer?.upper === 'copy'
   // No server listens in an installation, and some of them hold thousands of files.
   const isSearched = ({ kind, sockets, from }: PlannedZone): boolean =>

@@ -7,10 +7,10 @@ import { homesIn } from './protected-paths.ts'
 import type { Request } from './request.ts'
 import { isWithin, shown } from './well-known-paths.ts'
 
-/** Something that a program of the host runs or obeys by itself, in a zone where the command may write it. */
+/** A file that a program of the host runs or obeys automatically, in a zone where the command may write it. */
 export interface OpenedPath {
   readonly path: string
-  /** Who runs or obeys it. */
+  /** The program that runs or obeys it. */
   readonly tool: string
 }
 

@@ -38,8 +38,8 @@ export function followUpPaths(policy: Policy, request: Request, seen: PathFacts)
 }
 
 /**
- * The answers that a plan of this request is made from, out of those that were gathered for more, and that nobody asks for again. What is
- * at the protected paths of a zone is none of them: the guard (native/lib/guard.c) looks for each run, and for each apply.
+ * The answers that a plan of this request depends on, out of all that were gathered, and that no later step checks again. The protected
+ * paths of a zone are not among them: the guard (native/lib/guard.c) inspects them for each run, and for each apply.
  */
 export function decidedBy(policy: Policy, request: Request, answers: PathFacts): PathFacts {
   const pick = (paths: readonly string[]): PathFacts =>

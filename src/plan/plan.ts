@@ -6,7 +6,7 @@ import type { Inode, NetworkWay } from '../host/facts.ts'
 import type { BackendName, EngineName, HostMode, Need, NetworkPolicy, Upper } from '../policy/values.ts'
 import type { PlannedLimits } from './limits.ts'
 
-/** Whose account of a file tree counts: a zone is the user's, everything else is the system's. */
+/** The owner of a file tree: a zone is the user's, everything else is the system's. */
 export interface PlannedZone {
   readonly name: string
   readonly mode: HostMode
@@ -38,7 +38,7 @@ export interface PlannedZone {
   readonly linked?: readonly LinkedFile[]
   /** Patterns of what the command finds empty in it. Absent where nothing is hidden. */
   readonly hide?: readonly string[]
-  /** Who asked for it, for people: `flag --rw`, `profiles/ci.yaml: zones.input`. */
+  /** The place that asked for it, for people: `flag --rw`, `profiles/ci.yaml: zones.input`. */
   readonly from: string
 }
 
@@ -105,11 +105,11 @@ export interface PlannedSeccomp {
 }
 
 export interface PlannedNetwork extends NetworkPolicy {
-  /** What takes the connections of a restricted network to the helper that judges them. */
+  /** The mechanism that takes the connections of a restricted network to the helper that judges them. */
   readonly by?: NetworkWay
 }
 
-/** What the command verifies servers by where TLS ends on this host. */
+/** The certificates by which the command verifies servers where TLS ends on this host. */
 export interface PlannedTrust {
   /** This host's bundle, canonical. */
   readonly source: string

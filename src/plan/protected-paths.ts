@@ -1,4 +1,4 @@
-/** Which paths inside a writable zone stay read-only. Pure. */
+/** The paths inside a writable zone that stay read-only. Pure. */
 import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
 import {

@@ -1,4 +1,4 @@
-/** Which restricted networks have proxies inside, and the variables that name them. Pure. */
+/** Decides whether a restricted network has proxies inside, and the variables that name them. Pure. */
 import { NET_ADDRESS, NET_PROXY_PORT } from '../contract.ts'
 import type { NetworkPolicy } from '../policy/values.ts'
 

@@ -2,7 +2,7 @@ import type { LinkedWorktree } from '../host/linked-worktree.ts'
 import type { PrivatePlaces } from '../host/private-directory.ts'
 import type { GitIdentity } from '../network/tools/git.ts'
 
-/** What one caller asks for, with everything that is not policy: the inputs that make planning reproducible. */
+/** The request of one caller, with everything that is not policy: the inputs that make planning reproducible. */
 export interface Request {
   /** The command and its arguments, as strings of the host's argv (invalid UTF-8 is carried as lone surrogates nowhere: see cli/argv.ts). */
   readonly command: readonly string[]
@@ -24,9 +24,9 @@ export interface Request {
   readonly captured: boolean
   /** stdin, stdout and stderr of the caller are terminals. */
   readonly hasTerminal?: true
-  /** What started the caller is in another pid namespace. */
+  /** The parent of the caller is in another pid namespace. */
   readonly isParentUnseen?: true
-  /** What git of the caller calls its user; only where the policy says `gitIdentity`. */
+  /** The caller's name and address in git; only where the policy says `gitIdentity`. */
   readonly gitIdentity?: GitIdentity
   /** The directory by which a home is kept, where that is not the caller's. */
   readonly homeProject?: string

@@ -31,13 +31,13 @@ export interface PlanInputs {
   readonly policy: Policy
   readonly facts: HostFacts
   readonly request: Request
-  /** What the policy cannot do without; `policy.require` is added. */
+  /** Needs of the policy; `policy.require` is added. */
   readonly needs: readonly Need[]
   /** Of every backend, in the order in which `auto` takes them. */
   readonly offers: readonly BackendOffer[]
   /** The compiled system call filter of the policy, hexadecimal, empty for `off`. */
   readonly seccompFilter: (arch: HostFacts['arch']) => string
-  /** What that filter lets a command do to mounts. */
+  /** Mount operations that this filter allows a command. */
   readonly mountWays: readonly MountWay[]
   /** Of the policy, before it was planned. */
   readonly warnings?: readonly string[]
@@ -216,7 +216,7 @@ function observerWarnings({ explain, seccomp }: Policy): readonly string[] {
     : []
 }
 
-/** A credential opens nothing by itself. */
+/** A credential alone opens no connection. */
 function terminationWarnings({ network }: Policy): readonly string[] {
   if (network.terminate === true && namedHosts(network).length === 0)
     return [
@@ -235,7 +235,7 @@ function terminationWarnings({ network }: Policy): readonly string[] {
 
 function layerOf({ cow, resources }: Policy, zones: readonly PlannedZone[]): Pick<Plan, 'layer'> {
   if (!zones.some(({ mode }) => mode === 'cow')) return {}
-  // What is kept in memory stays there after the run, where its limit does not count it any more.
+  // A layer in memory stays there after the run, where its limit does not count it any more.
   const sizes = [cow.size, ...(cow.upper === 'memory' ? [resources.memory] : [])].filter((size) => size !== null)
   return { layer: { upper: cow.upper, keepMs: cow.keep, ...(sizes.length === 0 ? {} : { size: Math.min(...sizes) }) } }
 }
@@ -340,7 +340,7 @@ function commandWarnings(
   return [...hiddenCommand({ request, paths: facts.paths, zones }), ...(policy.sshAgent ? agentWarnings(facts) : [])]
 }
 
-/** For commands that use git, as far as that is known: what git needs lies outside of what is shown, and nobody has named it. */
+/** For commands that use git, as far as that is known: git needs a directory that is not mounted and that no option names. */
 function repositoryWarnings(
   { policy, request: { command, repository } }: PlanInputs,
   zones: readonly PlannedZone[],

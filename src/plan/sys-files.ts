@@ -8,10 +8,10 @@ import type { SystemEntry } from './plan.ts'
 
 const PROCESSORS = '/sys/devices/system/cpu'
 export const CGROUP = '/sys/fs/cgroup'
-/** What /proc/cgroups is to say; there where limits are shown. */
+/** Content of /proc/cgroups inside; used where limits are visible. */
 export const CGROUP_LIST = `${CGROUP}/proc.cgroups`
 
-/** What a cgroup without a limit has in version 1: LONG_MAX rounded down to a page. */
+/** Value of a cgroup without a limit in version 1: LONG_MAX rounded down to a page. */
 const NO_LIMIT = '9223372036854771712'
 /** cgroups(7): hierarchy 0 is that of version 2. The JVM wants all of these there. */
 const CGROUP_LIST_TEXT = [

@@ -101,7 +101,7 @@ const ownFiles = (network: SystemInputs['network']): readonly (readonly [name: s
   ['nsswitch.conf', NSSWITCH],
 ]
 
-/** In a restricted network names are the helper's: it judges them, and a program has the address that stands for the name. */
+/** In a restricted network the helper judges names, and a program gets the address for its name. */
 const ownHosts = ({ mode, hosts = {} }: SystemInputs['network']): string =>
   mode === 'restricted'
     ? ''
@@ -126,7 +126,7 @@ export interface SystemInputs {
   readonly links: Readonly<Record<string, string>>
   /** Directories that must exist although nothing is mounted on them. */
   readonly directories: readonly string[]
-  /** More of our own making, in directories that hold nothing else: the launcher makes these by itself. */
+  /** More files of our own, in directories that hold nothing else: the launcher makes the directories. */
   readonly files?: readonly SystemEntry[]
   readonly gitIdentity?: GitIdentity
 }
@@ -140,7 +140,7 @@ export interface System {
 /** Decides the system part of the tree around the given zones and scratch file systems. */
 export function systemTree(inputs: SystemInputs): System {
   const mounted = [...inputs.zones, ...inputs.scratch].map(({ target }) => target)
-  // A zone that shows a file of /etc, or a whole directory of it, takes the place of ours.
+  // A zone with a file of /etc, or the whole directory, replaces our own.
   const base = baseEntries(inputs).filter(({ target }) => !inputs.zones.some((zone) => isWithin(target, zone.target)))
   const links = Object.entries(inputs.links).map(([target, link]): SystemEntry => ({ op: 'symlink', target, link }))
   const entries = [

@@ -26,7 +26,7 @@ export interface ToolchainKind {
    * before it the base. A pattern that starts with `/` must match from the root.
    */
   readonly pattern: string
-  /** What to show, relative to the base; absent = the prefix itself. What does not exist is left out. */
+  /** Mounts relative to the base; absent = the prefix itself. Missing ones are left out. */
   readonly shows?: readonly string[]
   /** Paths relative to the prefix whose own links lead to another toolchain (the interpreter of a virtual environment). */
   readonly leads?: readonly string[]
@@ -71,7 +71,7 @@ export const TOOLCHAINS: readonly ToolchainKind[] = [
   { name: 'opt', pattern: '/opt/*' },
   { name: 'go', pattern: 'sdk/go*' },
   { name: 'go', pattern: '.local/go' },
-  // The programs of a GOPATH. Its module cache is left out: the sandbox has one of its own.
+  // The programs of a GOPATH. Its module cache is left out: the sandbox has another one.
   { name: 'go', pattern: 'go/bin' },
   { name: 'deno', pattern: '.deno/bin' },
   { name: 'bun', pattern: '.bun/bin', shows: ['.bun/bin', '.bun/install/global'] },
@@ -233,7 +233,7 @@ function leadsOf(path: string): readonly string[] {
   return (found?.kind.leads ?? []).map((lead) => posix.join(found?.prefix ?? '/', lead))
 }
 
-/** What the first answers make us want to know: prefixes to show, and interpreters of virtual environments. */
+/** Questions that follow from the first answers: prefixes to mount, and interpreters of virtual environments. */
 export function toolchainQuestions(request: Request, paths: PathFacts): readonly string[] {
   const called = searchPath(request.path).flatMap((path) => toolchainAt(path)?.prefix ?? [])
   const behind = tracks(request, paths).flatMap((path) => {
@@ -293,7 +293,7 @@ interface Show {
   readonly path: string
 }
 
-/** A prefix inside another one that is shown too needs no mount of its own. */
+/** A prefix inside another mounted one needs no second mount. */
 function outermost(shows: readonly Show[]): readonly Show[] {
   const first = shows.filter(({ path }, index) => shows.findIndex((other) => other.path === path) === index)
   return first.filter(({ path }) => !first.some((other) => isBelow(path, other.path)))

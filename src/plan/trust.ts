@@ -1,5 +1,5 @@
 /**
- * Which certificates a command trusts where TLS ends on the host: those of this host and that of the run's own authority, in one file, in
+ * The certificates that a command trusts where TLS ends on the host: the host's and the one of the run's own authority, in one file, in
  * the place of every bundle that programs look for. Pure.
  */
 import { posix } from 'node:path'
@@ -22,7 +22,7 @@ export const TRUST_PLACES = [
   '/etc/ca-certificates/extracted/tls-ca-bundle.pem',
 ] as const
 
-/** What is asked of the host for it. */
+/** Questions to the host for it. */
 export const trustQuestions = (network: NetworkPolicy): readonly string[] => (isTerminated(network) ? TRUST_PLACES : [])
 
 export const trustProblems = (network: NetworkPolicy, paths: PathFacts): readonly string[] =>

@@ -92,7 +92,7 @@ export function closedSource(source: string): string | undefined {
   return CLOSED_SOURCES.find((known) => covers(known, source))?.why
 }
 
-/** Directories that people are in by accident, so that being there is no wish to show them. */
+/** Directories that people are in by accident, so working there does not ask to mount them. */
 const SHARED_PATHS: readonly KnownPath[] = [
   ...RUNTIME_ROOTS.map((at) => ({ at, scope: 'tree', why: 'is a system directory' }) as const),
   ...['/etc', '/proc', '/sys', '/dev', '/boot', '/run'].map(
@@ -179,7 +179,7 @@ export function isCredential(path: string, home: string): boolean {
   return home !== '' && CREDENTIAL_PATHS.some((known) => isWithin(path, posix.join(home, known)))
 }
 
-/** True when showing this canonical directory by itself would show credentials: a whole home, one of these paths, or a parent of one. */
+/** True when mounting this canonical directory would expose credentials: a whole home, one of these paths, or a parent of one. */
 export function holdsCredentials(directory: string, home: string): boolean {
   if (directory === '/' || withheldWorkspace(directory, home) !== undefined) return true
   if (home === '') return false

@@ -5,15 +5,15 @@ import { isWithin, normal, WORKSPACE } from './well-known-paths.ts'
 
 export type Shown = Pick<Policy, 'zones' | 'workspace' | 'samePath'>
 
-/** A zone of files that somebody has named, not fresh memory, not a socket and not a home of ours. */
+/** A zone of files that a person has named: not fresh memory, not a socket and not a generated home. */
 export const showsFiles = ({ mode, kind, isHome }: Zone): boolean =>
   mode !== 'tmpfs' && kind !== 'socket' && isHome !== true
 
 export const workspaceTarget = (samePath: boolean, cwd: string): string => (samePath ? cwd : WORKSPACE)
 
 /**
- * True when the caller's directory is shown beside the zones. It is shown once: a zone that is it or holds it shows it already, with
- * the mode that somebody wrote down, and a zone that stands where it would has its place.
+ * True when the caller's directory is mounted in addition to the zones. It is mounted once: a zone that is it or holds it has it already,
+ * with the mode that a person wrote, and a zone at its target takes its place.
  * @param real the canonical path of a zone's source, where it is known
  */
 export function showsWorkspace({ workspace, zones, samePath }: Shown, cwd: string, real = normal): boolean {

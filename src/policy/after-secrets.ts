@@ -35,7 +35,7 @@ export function keepSecrets(shown: Policy, granted: Pick<Policy, 'zones'>): Poli
   return { ...shown, network: networkPolicy({ ...rest, mode: 'none', allow: [], closedBy }) }
 }
 
-/** Who serves a socket may have a network. */
+/** The server of a socket may have a network. */
 function refuseSockets({ zones, sshAgent }: Policy, closedBy: string): void {
   const open = zones.find(({ kind, sockets }) => kind === 'socket' || sockets)
   const way = open === undefined ? (sshAgent ? 'sshAgent' : undefined) : `zone ${open.name}`

@@ -1,4 +1,4 @@
-/** What is wrong although every key was understood: words that cannot all be meant. Pure. */
+/** Finds contradictions between keys that are each valid. Pure. */
 import { addressProblems } from '../network/address-plan.ts'
 import { rulesOf } from '../network/host-rule.ts'
 import { quoteText } from '../text/units.ts'

@@ -1,6 +1,6 @@
 /**
- * What environment variables say: the twins of the options, and below them the variables of container-based runners.
- * Pure: the environment is an argument. An empty variable says nothing, as everywhere in POSIX land.
+ * The layer of environment variables: the twins of the options, and below them the variables of container-based runners.
+ * Pure: the environment is an argument. An empty variable counts as unset, as in POSIX.
  */
 
 import { wrongChoice } from '../text/choices.ts'

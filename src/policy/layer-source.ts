@@ -10,7 +10,7 @@ export interface LayerSource {
   readonly rank: number
   /** The caller's home directory, absolute; empty when there is none. */
   readonly home: string
-  /** Who sets a dotted key of the layer. */
+  /** The place that sets a dotted key of the layer. */
   readonly originOf: (key: string) => Origin
   /** The head of a message about a key: place and key, or place and what people call it. */
   readonly headOf: (key: string, name?: string) => string

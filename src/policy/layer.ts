@@ -11,13 +11,13 @@ export interface PolicyLayer {
   readonly directory: string
   /** Unchecked: mergePolicies() checks it and reports every mistake. */
   readonly values: SandboxInput
-  /** What the schema made of exactly these values, where that is known beforehand. */
+  /** The schema's result for exactly these values, where it is known beforehand. */
   readonly parsed?: ParsedSandbox
   /** Dotted key (`resources.memory`, `zones.0`) -> the exact place that says it: `ci.yaml:7`, `--memory`. */
   readonly locations?: Readonly<Record<string, string>>
   /** `values` is an object of a program, called `source`: a message about a key names the place in it. */
   readonly isObject?: true
-  /** What could not even be put into `values`, one finished line each. */
+  /** Problems of text that could not become a value, one finished line each. */
   readonly problems?: readonly string[]
 }
 
@@ -64,7 +64,7 @@ export function sourceOf(layer: PolicyLayer, { rank, home }: Pick<LayerSource, '
   }
 }
 
-/** True where the place is a flag or variable, which says the key by itself. */
+/** True where the place is a flag or variable, whose name is the key. */
 export function isSpoken(layer: PolicyLayer): boolean {
   return layer.layer === 'flag' || layer.layer === 'environment' || layer.layer === 'docker-environment'
 }

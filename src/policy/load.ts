@@ -256,7 +256,7 @@ export function listProfiles(directories: ProfileDirectories): readonly ListedPr
 }
 
 export interface DescribedProfile extends ListedProfile {
-  /** What it says about itself; absent where it says nothing. */
+  /** Its own description; absent where it has none. */
   readonly description?: string
   readonly extends?: string
   /** Why it cannot be read. */

@@ -19,11 +19,11 @@ export const POLICY_KEYS: readonly string[] = ALL_KEYS.map(({ path }) => path)
 export interface MergeOptions {
   /** Name or path of the profile that was asked for, for the result. */
   readonly profile: string
-  /** The caller's home directory, absolute, which `~/` stands for; empty when there is none. */
+  /** The caller's home directory, absolute, for `~/`; empty without one. */
   readonly home: string
 }
 
-/** What one layer says about one key, resolved. */
+/** One layer's value of one key, resolved. */
 interface Setting {
   readonly value: unknown
   readonly source: LayerSource

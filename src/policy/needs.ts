@@ -1,4 +1,4 @@
-/** What a policy cannot do without, as words that a backend's offer is compared with. Pure. */
+/** The needs of a policy, as words that a backend's offer is compared with. Pure. */
 import { ALL_KEYS } from './keys/index.ts'
 import type { Policy } from './policy.ts'
 import { valueAt } from './value-at.ts'
@@ -12,7 +12,7 @@ export const IO_RATES = ['readBps', 'writeBps', 'readIops', 'writeIops'] as cons
 
 /**
  * Every need of a run, in the order of NEEDS.
- * A limit that the policy lifts (`none`) is no need; with `bestEffort` only a required limit is.
+ * A limit that the policy lifts (`none`) makes no need; with `bestEffort` only a required limit does.
  */
 export function needsOf(policy: Policy, command: readonly string[]): readonly Need[] {
   const ofKeys = keyNeeds(policy)

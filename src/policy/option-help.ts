@@ -1,4 +1,4 @@
-/** The options with their words, for help, manual and completion. An option without words of its own has those of its key. Pure. */
+/** The options with their texts, for help, manual and completion. An option without a text has that of its key. Pure. */
 import { meaningOf } from './key-table.ts'
 import { OPTIONS, type OptionDeclaration } from './options.ts'
 

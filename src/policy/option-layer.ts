@@ -6,7 +6,7 @@ import { OPTIONS, type OptionDeclaration } from './options.ts'
 import { isMapping } from './value-at.ts'
 import type { Layer } from './values.ts'
 
-/** What was given: `true` for a switch (and for an optional value left out), a list for what repeats. Keys are option names. */
+/** The given options: `true` for a switch (and for an optional value left out), a list for a repeated one. Keys are option names. */
 export type GivenOptions = Readonly<Record<string, string | boolean | readonly string[] | undefined>>
 
 /**

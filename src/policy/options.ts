@@ -21,7 +21,7 @@ export type { OptionGroup }
 export interface OptionDeclaration {
   /** Long name without dashes. */
   readonly name: string
-  /** What stands for the value in the usage; absent = a switch. */
+  /** Placeholder of the value in the usage; absent = a switch. */
   readonly argument?: string
   /** The value may be left out (`--json`), and is then written with `=`. */
   readonly isArgumentOptional: boolean
@@ -42,7 +42,7 @@ export interface OptionDeclaration {
   readonly key?: string
   /** Its twin; several values are separated by newlines. */
   readonly environment: string
-  /** What a value sets, or why it is refused. */
+  /** The setting of a value, or why it is refused. */
   readonly sets?: (text: string) => FlagValues
 }
 

@@ -1,7 +1,7 @@
 /** The one error that carries every problem of a policy. */
 import { SandboxError } from '../error.ts'
 
-/** More is no help to people, and a file of a megabyte can have a great many. */
+/** More than this does not help people, and a file of a megabyte can have a great many. */
 const MOST_PROBLEMS = 100
 
 const OF_FILES = 'llm-do profiles show default   (docs/reference/profiles.md lists every key)'

@@ -1,5 +1,5 @@
 /**
- * What is wanted: the checked sum of profiles, workshop, worker, environment and flags.
+ * A policy: the checked sum of profiles, workshop, worker, environment and flags.
  * Plain data with every default filled in. Sizes are bytes, times are milliseconds; `null` means "no limit".
  */
 import type { PolicyValues } from './keys/index.ts'

@@ -1,11 +1,11 @@
-/** What a profile says -> its layer. Pure. */
+/** Turns a profile into its layer. Pure. */
 import path from 'node:path'
 import type { ParsedSandbox, SandboxInput } from './keys/index.ts'
 import type { PolicyLayer } from './layer.ts'
 
 export interface ParsedProfile {
   readonly layer: PolicyLayer
-  /** What the profile starts from, as it is written. */
+  /** The profile that this one extends, as it is written. */
   readonly extends?: string
 }
 

@@ -17,7 +17,7 @@ export interface ProtectedName {
   /** Relative to the root of the zone, or to the home directory. */
   readonly name: string
   readonly where: ProtectedRoot
-  /** What runs or obeys it. */
+  /** The program that runs or obeys it. */
   readonly tool: string
   /** When, or what for. */
   readonly why: string
@@ -441,8 +441,8 @@ export const PATH = 'PATH'
 export const GIT = '.git'
 
 /**
- * What git runs, is led by, or takes its settings from, in a directory of its own; the rest of one (objects, refs, index, logs)
- * can be written. native/lib/repository.c knows what each name means.
+ * The entries of a git directory that git runs, follows, or takes its settings from; the rest of it (objects, refs, index, logs)
+ * can be written. native/lib/repository.c knows the meaning of each name.
  */
 export const GIT_NAMES = [
   'config',

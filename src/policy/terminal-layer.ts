@@ -1,6 +1,6 @@
 /**
- * The layer of a person at a terminal: a program that waits for keys is not ended by a deadline that nobody has named. It stands right
- * above what comes with the program for everybody, so that any other profile, variable or flag that names a timeout wins. Pure.
+ * The layer of a person at a terminal: a program that waits for keys has no default timeout. The layer stands right
+ * above the shipped profile, so that any other profile, variable or flag that names a timeout wins. Pure.
  */
 import type { PolicyLayer } from './layer.ts'
 

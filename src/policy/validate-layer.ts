@@ -9,7 +9,7 @@ import { parseSandbox, SECTIONS, sandboxSchema } from './schema.ts'
 
 export interface CheckedLayer {
   readonly layer: PolicyLayer
-  /** What could be understood; keys with a problem are left out, so that later checks can still be made. */
+  /** Everything that was understood; keys with a problem are left out, so that later checks can still be made. */
   readonly parsed: ParsedSandbox
   readonly problems: readonly string[]
 }

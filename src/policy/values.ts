@@ -3,7 +3,7 @@
 import type { HeaderCredential } from '../network/termination.ts'
 import type { ToolName } from '../network/tools/names.ts'
 
-/** Who set a value, lowest authority first; a later layer replaces or adds, as the key declares. */
+/** The layer that set a value, lowest authority first; a later layer replaces or adds, as the key declares. */
 export type Layer = 'built-in' | 'profile' | 'workshop' | 'worker' | 'docker-environment' | 'environment' | 'flag'
 
 /** Where a value came from, for messages and `--plan --why`. */
@@ -26,7 +26,7 @@ export type HostMode = (typeof HOST_MODES)[number]
 export const UPPERS = ['disk', 'memory', 'copy'] as const
 export type Upper = (typeof UPPERS)[number]
 
-/** What the command writes there reaches the host: at once, or when it is applied. */
+/** The command's writes there reach the host: immediately, or when they are applied. */
 export const isWritable = (mode: ZoneMode): boolean => mode === 'rw' || mode === 'cow'
 export const narrowestMode = (a: HostMode, b: HostMode): HostMode =>
   HOST_MODES.indexOf(a) < HOST_MODES.indexOf(b) ? a : b
@@ -52,7 +52,7 @@ export interface Zone {
   readonly kind?: 'socket'
   /** The home directory that we keep by a name: programs outside the sandbox have no business in it. */
   readonly isHome?: true
-  /** What is in it must not leave: see network.afterSecrets. */
+  /** Its content must not leave: see network.afterSecrets. */
   readonly secret?: true
   readonly origin: Origin
 }
@@ -75,7 +75,7 @@ export type EngineName = 'bwrap' | 'unshare'
 export type EngineChoice = 'auto' | EngineName
 
 export type NetworkMode = 'none' | 'restricted' | 'host'
-/** Proxies beside the transparent path of a restricted network: where that is missing, always, never. */
+/** Proxies in addition to the transparent path of a restricted network: where that is missing, always, never. */
 export type ProxyChoice = 'auto' | 'on' | 'off'
 export interface NetworkPolicy {
   readonly mode: NetworkMode
@@ -84,7 +84,7 @@ export interface NetworkPolicy {
   readonly deny: readonly string[]
   /** Absent = `auto`. */
   readonly proxy?: ProxyChoice
-  /** What the names of tools in the list became; absent where there were none, and before they are resolved. */
+  /** Resolved names of tools in the list; absent where there were none, and before they are resolved. */
   readonly tools?: readonly ResolvedTool[]
   /** Ports of the host's own loopback, which a restricted command reaches by the name LOCAL_NAME. Absent: none. */
   readonly local?: readonly number[]
@@ -99,7 +99,7 @@ export interface NetworkPolicy {
   readonly credentials?: readonly HeaderCredential[]
   /** `METHOD HOST/PATH`: all that may be asked of these hosts. */
   readonly requests?: readonly string[]
-  /** With a zone that is secret there is no network. Absent: a zone takes nothing away. */
+  /** With a zone that is secret the network is off. Absent: a zone takes nothing away. */
   readonly afterSecrets?: AfterSecrets
   /** Why there is none although one was asked for. */
   readonly closedBy?: string
@@ -108,7 +108,7 @@ export interface NetworkPolicy {
 export const AFTER_SECRETS = ['allow', 'deny'] as const
 export type AfterSecrets = (typeof AFTER_SECRETS)[number]
 
-/** A name such as `@npm`, and the rules that it stands for on this host. */
+/** A name such as `@npm`, and its rules on this host. */
 export interface ResolvedTool {
   readonly name: ToolName
   readonly hosts: readonly string[]

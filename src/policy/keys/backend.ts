@@ -8,7 +8,7 @@ import { chosen, operatorsOnly, ranked } from './narrowing.ts'
 
 const flag = (name: string, argument: string): KeyFlag => ({ name, argument, group: 'Backend' })
 
-/** What `backend` is read as: an alias of an engine names the engine too. */
+/** Parsed value of `backend`: an alias of an engine names the engine too. */
 export interface ParsedBackend {
   readonly backend: BackendChoice
   readonly engine?: EngineChoice

@@ -30,7 +30,7 @@ function tmpfsZone(text: string): FlagValues {
   return zoneValues({ mode: 'tmpfs', target, ...(size === undefined ? {} : { size }) })
 }
 
-/** What may stand at the end of a zone, for people. */
+/** Words at the end of a zone, for people. */
 const ZONE_WORDS = 'keys of a zone at its end: :create, :optional, :sockets, :secret (or :create,secret)'
 
 const yesOrNo = (description: string) =>

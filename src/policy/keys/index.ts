@@ -11,7 +11,7 @@ import { network } from './network.ts'
 import { resources } from './resources.ts'
 import { bestEffort, hide, protect, protectNot, requireNeeds, seccomp, selfInside, toolchains } from './walls.ts'
 
-/** What a profile may say that is about the file, and no part of a policy. */
+/** Keys of a profile that describe the file and are not part of a policy. */
 export const ABOUT = {
   extends: field<string, string>(readProfileName, {
     description: 'The profile that this one starts from: a name, or a path relative to this file.',
@@ -110,7 +110,7 @@ type ValueOf<E> =
   E extends Section<infer Keys> ? Values<Keys> : E extends Key<unknown, unknown, infer Value> ? Value : never
 type Always<T> = { [K in keyof T]: T[K] extends { readonly default: unknown } | Section ? K : never }[keyof T]
 
-/** What a policy holds: every key with a default, and those without one where a layer sets them. */
+/** The values of a policy: every key with a default, and those without one where a layer sets them. */
 export type Values<T> = { readonly [K in Always<T>]: ValueOf<T[K]> } & {
   readonly [K in Exclude<keyof T, Always<T>>]?: ValueOf<T[K]>
 }

@@ -52,7 +52,7 @@ const narrowInherit: Narrowing<readonly string[], EnvironmentPolicy> = {
   fix: (wanted) => wanted.map((name) => `--env ${name}`).join(' '),
 }
 
-/** A value of its own gives a worker nothing it could not set by itself; names that a layer above it sets are left to that layer. */
+/** A value written here gives a worker nothing it could not set in its own commands; names that a layer above sets are left to that layer. */
 const narrowSet: Narrowing<Variables, EnvironmentPolicy> = {
   isWider: () => false,
   takes: (wanted, granted) => ({ ...granted, set: { ...ownNames(wanted, granted), ...granted.set } }),

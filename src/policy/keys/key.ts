@@ -1,8 +1,8 @@
 /**
  * How a policy key is declared, and the constructors that keep declarations short.
  *
- * A declaration holds everything the program knows of its key: what it accepts, its default, the text of the manual, how layers
- * merge, how a worker may narrow it, its flags and the need it stands for. Nothing here loads zod: a cached policy is merged
+ * A declaration holds everything the program knows of its key: the accepted values, the default, the text of the manual, how layers
+ * merge, how a worker may narrow it, its flags and its need. Nothing here loads zod: a cached policy is merged
  * without it. schema.ts makes the validating schema of the same table.
  */
 import type { Reader } from '../../text/units.ts'
@@ -10,11 +10,11 @@ import type { LayerSource, SetKey } from '../layer-source.ts'
 import type { Need } from '../values.ts'
 import { type AnyNarrowing, chosen, type Narrowing, united } from './narrowing.ts'
 
-/** What people read about a key. The names are those of JSON schema, so that it can be generated. */
+/** Texts about a key for people. The names are those of JSON schema, so that it can be generated. */
 export interface KeyMeaning {
   /** One line. */
   readonly description: string
-  /** What a value looks like, in words, e.g. `size`, `time`, `cores`. */
+  /** Form of a value, in words, e.g. `size`, `time`, `cores`. */
   readonly unit: string
   /** The default, as a person would write it; absent when there is none. */
   readonly standard?: string
@@ -29,7 +29,7 @@ export type Measured = string | number
 
 export type Fields = Readonly<Record<string, Field>>
 
-/** What a value may look like in a profile. */
+/** Form of a value in a profile. */
 export type Shape =
   | { readonly kind: 'value'; readonly read: Reader<unknown> }
   | { readonly kind: 'list'; readonly read: Reader<unknown> }
@@ -54,7 +54,7 @@ export interface Field<Input = unknown, Parsed = unknown> extends KeyMeaning {
 
 export type OptionGroup = 'Policy' | 'Files' | 'Network' | 'Limits' | 'Inside' | 'Backend' | 'Workers' | 'Output'
 
-/** What one value of a flag sets, as a profile would write it, or (without the place) why it is refused. */
+/** The setting of one value of a flag, as a profile would write it, or (without the place) why it is refused. */
 export type FlagValues = { readonly values: Readonly<Record<string, unknown>> } | { readonly problem: string }
 
 /** A flag of the command line that sets the key; its environment twin comes with it. */
@@ -64,7 +64,7 @@ export type CompletedNames = 'profiles' | 'workers' | 'layers' | 'sandboxes' | '
 export interface KeyFlag {
   /** Long name without dashes. */
   readonly name: string
-  /** What stands for the value in the usage; absent = a switch. */
+  /** Placeholder of the value in the usage; absent = a switch. */
   readonly argument?: string
   readonly group: OptionGroup
   /** May be given more than once; every value counts. */
@@ -86,7 +86,7 @@ export interface KeyFlag {
  * compared by the constructors below.
  */
 export interface Merging {
-  /** What a layer's value means in its place; absent = the value itself. */
+  /** Resolves a layer's value by the layer's place; absent = the value itself. */
   readonly resolve?: (parsed: never, source: LayerSource) => unknown
   /** Adds a higher layer's resolved value to the sum of those below, undefined where there is none. */
   readonly add: (below: never, above: never) => unknown
@@ -103,7 +103,7 @@ export interface Key<Input = unknown, Parsed = unknown, Value = unknown> extends
   /** How workshops and workers may change it; by part where it is a mapping; absent: narrow.ts lays zones itself. */
   readonly narrowing?: AnyNarrowing | { readonly parts: Readonly<Record<string, AnyNarrowing>> }
   readonly flags: readonly KeyFlag[]
-  /** What a run with this value cannot do without. */
+  /** The need of a run with this value. */
   readonly need?: (value: never) => Need | undefined
   /** For the compiler alone; never set. */
   readonly value?: Value
@@ -125,7 +125,7 @@ export const isSection = (entry: Key | Section): entry is Section => 'keys' in e
 
 type Meaning = Omit<KeyMeaning, 'enum'> & { readonly enum?: readonly (string | boolean)[] }
 
-/** A value of a mapping in a list: no key of its own, so it has no flag and no default of the policy. */
+/** A value of a mapping in a list: not a key, so it has no flag and no default of the policy. */
 export const field = <Input, Parsed>(read: Reader<Parsed>, meaning: Meaning): Field<Input, Parsed> => ({
   ...meaning,
   shape: { kind: 'value', read },

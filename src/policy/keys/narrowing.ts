@@ -6,13 +6,13 @@
 export interface Narrowing<Wanted, Granted = Wanted> {
   /** Wants more than was granted: refused, unless the level may set it. */
   readonly isWider: (wanted: Wanted, granted: Granted) => boolean
-  /** What holds then. `isFlagged`: the operator set it by flag or variable. */
+  /** The resulting value. `isFlagged`: the operator set it by flag or variable. */
   readonly takes: (wanted: Wanted, granted: Granted, isFlagged: boolean) => Granted
   readonly shows: (wanted: Wanted) => string
   readonly grants: (granted: Granted) => string
   /** `default`: a workshop may go beyond a value that no layer has set by name. `always`: beyond anything. */
   readonly sets?: 'default' | 'always'
-  /** A flag that grants less than a workshop wants is no refusal: the operator has the last word. */
+  /** A flag that grants less than a workshop wants does not refuse the run: the operator has the last word. */
   readonly yields?: true
   /** Values of the levels add up, so they also apply when a flag sets the key. */
   readonly adds?: true

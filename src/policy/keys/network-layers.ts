@@ -1,4 +1,4 @@
-/** What layers say about the network, and how it adds up. Pure. */
+/** The network keys of layers, and how they add up. Pure. */
 import type { HeaderCredential } from '../../network/termination.ts'
 import { misunderstood, type Reader, type Reading, understood } from '../../text/units.ts'
 import { type LayerSource, resolveHostPath, type SetKey } from '../layer-source.ts'
@@ -104,7 +104,7 @@ export const modeOf = (word: NetworkWord): NetworkMode => (word === 'record' ? '
 export const wordOf = ({ mode, record }: Pick<NetworkPolicy, 'mode' | 'record'>): NetworkWord =>
   record === true ? 'record' : mode
 
-/** Lists add up; what any layer denies is no longer allowed. A layer that only denies leaves the mode as it is. */
+/** Lists add up; a name that any layer denies is removed from the allowed ones. A layer that only denies leaves the mode as it is. */
 export function addNetwork(below: NetworkPolicy | undefined, above: ParsedNetwork): NetworkPolicy {
   const deny = unite(below?.deny, above.deny)
   const allow = unite(below?.allow, above.allow).filter((host) => !deny.includes(host))

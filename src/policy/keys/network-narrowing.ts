@@ -1,4 +1,4 @@
-/** What of the network is within what, and what is left of a grant. Pure. */
+/** Compares network grants, and computes the remaining grant. Pure. */
 import { allowsAllOf, parseRule } from '../../network/host-rule.ts'
 import type { HeaderCredential } from '../../network/termination.ts'
 import { isToolRule } from '../../network/tools/names.ts'
@@ -16,7 +16,7 @@ function isWithinNetwork(wanted: ParsedNetwork, grant: NetworkPolicy): boolean {
   if (namesTermination(wanted)) return false
   if (!(wanted.publish ?? []).every((server) => grant.publish?.includes(server) === true)) return false
   const hosts = hostsMeant(wanted.allow, grant)
-  // What a tool is set up for is only known where the operator has asked.
+  // The hosts of a tool are only known where the operator has asked.
   if (hosts === undefined) return false
   if (granted === 'host') return true
   if (!(wanted.local ?? []).every((port) => grant.local?.includes(port) === true)) return false
@@ -26,7 +26,7 @@ function isWithinNetwork(wanted: ParsedNetwork, grant: NetworkPolicy): boolean {
   return judged.every((host) => grant.allow.some((rule) => coversHost(rule, host)))
 }
 
-/** Which secret goes where, and whose TLS is ended, is the operator's alone to say, also where it would change nothing. */
+/** Only the operator may say which secret goes where, and whose TLS is ended, also where it would change nothing. */
 const namesTermination = ({ terminate, credentials = [], requests = [] }: ParsedNetwork): boolean =>
   terminate !== undefined || credentials.length + requests.length > 0
 

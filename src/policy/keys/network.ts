@@ -85,7 +85,7 @@ function addedHost(text: string): FlagValues {
   return { values: { network: { hosts: { [text.slice(0, at)]: text.slice(at + 1) } } } }
 }
 
-/** What is written may be the secret itself, by mistake: no message repeats it. */
+/** The value may be the secret itself, by mistake: no message repeats it. */
 function addedHeader(text: string): FlagValues {
   const [, host, header, before = '', from, after = ''] =
     /^([^/]+)\/([^=]+)=([^{}]*)\{((?:env|file):[^{}]+)\}([^{}]*)$/s.exec(text) ?? []

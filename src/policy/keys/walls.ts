@@ -23,7 +23,7 @@ const showSeccomp = (seccomp: SeccompChoice): string => (typeof seccomp === 'str
 
 const SECCOMP_ORDER: readonly SeccompChoice[] = ['strict', 'default', 'nested', 'off']
 
-/** Two files cannot be compared: only the very same one is no wider. */
+/** Two files cannot be compared: only the very same file counts as narrower or equal. */
 const narrowSeccomp: Narrowing<SeccompChoice> = {
   isWider: (wanted, granted) =>
     typeof wanted === 'object' || typeof granted === 'object'

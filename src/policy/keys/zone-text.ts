@@ -41,7 +41,7 @@ function readZone(text: string): WrittenZone {
 
 export const zoneValues = (input: ZoneInput): FlagValues => ({ values: { zones: [input] } })
 
-/** Of a flag that says the mode by its name. */
+/** Value of a flag whose name gives the mode. */
 export function unnamedZone(text: string, mode: HostMode): FlagValues {
   const { modes, ...zone } = readZone(text)
   if (zone.hostPath === '') return { problem: `expected SRC[:TARGET], got ${quoteValue(text)}.` }
@@ -52,9 +52,9 @@ export function unnamedZone(text: string, mode: HostMode): FlagValues {
 }
 
 /**
- * Of a flag that leaves the mode to its value.
+ * Value of a flag that leaves the mode to its value.
  * @param expected the form of the value, for messages
- * @param known what the flag says of the zone by itself
+ * @param known keys of the zone that the flag sets
  */
 export function zoneOfMode(text: string, expected: string, known: ZoneInput & { readonly mode: HostMode }): FlagValues {
   const { modes, ...zone } = readZone(text)
