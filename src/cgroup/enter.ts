@@ -11,7 +11,7 @@ export interface NotEntered {
   readonly isPassing: boolean
 }
 
-/** Has a process of its own in a group for a moment. @returns undefined when it was there */
+/** Puts a new process into a group for a moment. @returns undefined when it was there */
 export type Enter = (group: string) => Promise<NotEntered | undefined>
 
 /** A shell that has not moved by then never will. */

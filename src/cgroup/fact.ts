@@ -1,4 +1,4 @@
-/** What was found out about cgroups on this host for this caller. Part of the facts, see host/facts.ts. */
+/** Findings about cgroups on this host for this caller. Part of the facts, see host/facts.ts. */
 
 /** The steps of the ladder, best first; docs/reference/limits.md says what each one is. */
 export type CgroupRung = 'parent' | 'delegated' | 'systemd-user' | 'systemd-system' | 'direct' | 'accounting' | 'none'

@@ -1,9 +1,9 @@
 /**
- * One cgroup directory: what it offers, making it fit to hold runs, trying it out.
+ * One cgroup directory: its offers, its preparation for runs, a trial.
  * Edge: the cgroup file system.
  *
- * A group can have controllers for its children or processes of its own, not both (cgroup-v2.rst, "No Internal Process
- * Constraint"), so whatever lives in a delegated group moves to a leaf first. The root of the tree is exempt.
+ * A group can have controllers for its children or member processes, not both (cgroup-v2.rst, "No Internal Process
+ * Constraint"), so the members of a delegated group move to a leaf first. The root of the tree is exempt.
  */
 import {
   accessSync,
@@ -60,13 +60,13 @@ export const isTreeRoot = (directory: string): boolean => !existsSync(join(direc
 /** Files that must be writable to make groups below, move into them and enable controllers (cgroup-v2.rst, "Delegation"). */
 const DELEGATED_FILES = ['', 'cgroup.procs', 'cgroup.subtree_control'] as const
 
-/** What says by its mode and owner whether a group may be used, and by being there which controllers it could give. */
+/** The files whose mode and owner tell whether a group may be used, and whose presence tells which controllers it could give. */
 export const tellingFiles = (directory: string): readonly string[] => [
   ...DELEGATED_FILES.map((file) => join(directory, file)),
   ...filesOf(directory, WANTED_BY_ALL),
 ]
 
-/** What is in a group, the root of the tree aside, as soon as it has these controllers. */
+/** The files of a group with these controllers, the root of the tree aside. */
 export const filesOf = (directory: string, controllers: readonly WantedController[]): readonly string[] =>
   controllers.map((name) => join(directory, LIMIT_FILES[name]))
 
@@ -171,7 +171,7 @@ function absentLimits(group: string): readonly string[] {
   return absent.map(([controller]) => controller)
 }
 
-/** Who entered is reaped before it is known to have ended, but the group stays busy until the kernel has let go of it. */
+/** A process that entered is reaped before it is known to have ended, but the group stays busy until the kernel has released it. */
 async function removeGroup(group: string, tries = 50): Promise<void> {
   const refused = errorOf(() => rmdirSync(group))
   if (refused === undefined || refused === 'ENOENT') return

@@ -64,7 +64,7 @@ interface Tried {
   readonly parent?: string
   readonly controllers: readonly string[]
   readonly why: string
-  /** What would mend it; empty where nothing is known to. */
+  /** The fix; empty where none is known. */
   readonly fix: string
   readonly seen: Sights
 }
@@ -194,7 +194,7 @@ async function tryCandidate({ enter, observe }: Host, { rung, directory, fix }: 
   }
 }
 
-/** What would look different if the place gave more: nothing has to be looked at that cannot. */
+/** The files that would look different if the place gave more; all others need no check. */
 function tellingOf(directory: string, group: Group | Obstacle): readonly string[] {
   if (isObstacle(group)) return [directory]
   return isTreeRoot(directory) ? [] : filesOf(directory, missingOf(group))
@@ -217,7 +217,7 @@ function controllerFix(missing: readonly string[], fix: string): string {
 
 const isVersionOne = (): boolean => heldByVersionOne().length === WANTED_BY_ALL.length
 
-/** Those of the wanted controllers that are in a hierarchy of version 1: /proc/cgroups numbers version 2 as 0. */
+/** The wanted controllers that are in a hierarchy of version 1: /proc/cgroups numbers version 2 as 0. */
 export function heldByVersionOne(): readonly string[] {
   const lines = listedControllers()
     .split('\n')
@@ -245,7 +245,7 @@ async function tryDelegated(host: Host): Promise<Tried> {
   if (host.ownPath === undefined || host.own === undefined)
     return refused('delegated', `the own cgroup is not visible below ${host.mount.directory}`)
   if (host.systemd) return tryDelegatedUnit(host, host.ownPath)
-  // Root with the whole tree in sight takes a place of its own (direct) rather than moving the callers of others about.
+  // Root that sees the whole tree makes a new group at the top (direct) rather than moving the callers of others about.
   if (host.uid === 0 && host.wholeTree) return refused('delegated', '')
   const own = { rung: 'delegated', directory: host.own, fix: CHOWN_FIX } as const
   if (host.own === host.mount.directory) return tryCandidate(host, own)

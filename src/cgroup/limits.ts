@@ -73,7 +73,7 @@ const cpuMax = (cpus: number): string =>
   `${Math.max(LEAST_CPU_QUOTA_US, Math.round(cpus * CPU_PERIOD_US))} ${CPU_PERIOD_US}`
 
 /**
- * The kernel takes one whole disk a write, by number. `*` stands for each of them: cgroup.c looks for them when the run starts, because
+ * The kernel takes one whole disk a write, by number. `*` means each of them: cgroup.c looks for them when the run starts, because
  * a plan outlives a disk that is plugged in.
  */
 const ioMax = ({ readBps, writeBps, readIops, writeIops }: Rates): string => {

@@ -1,4 +1,4 @@
-/** Which rung holds each limit on this host: the kernel's controller where there is one, else the next best thing. */
+/** Chooses the rung of each limit on this host: the kernel's controller where there is one, else the next best thing. */
 import type { CgroupFact } from './fact.ts'
 
 export type LimitRung = 'cgroup2' | 'watchdog' | 'rlimit' | 'affinity' | 'none'
@@ -24,7 +24,7 @@ export function rungsFor({ controllers }: Pick<CgroupFact, 'controllers'>): Limi
 export const WANTED_BY_ALL = ['memory', 'pids', 'cpu'] as const
 export type WantedController = (typeof WANTED_BY_ALL)[number]
 
-/** What gives a user's own systemd manager every controller worth having. */
+/** Gives a user's own systemd manager every controller worth having. */
 export const DROP_IN =
   'as root: mkdir -p /etc/systemd/system/user@.service.d && printf "[Service]\\nDelegate=cpu cpuset io memory pids\\n" > /etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload, then log in again'
 

@@ -49,7 +49,7 @@ const run = (file: string, { manager, uid }: UnitRequest, words: readonly string
     patienceMs: PATIENCE_MS,
   })
 
-/** What the manager says of a unit; the reason in words when it does not answer, and whether it may have been slow only. */
+/** The manager's answer about a unit; the reason in words when it does not answer, and whether it may only have been slow. */
 export async function showUnit(
   request: UnitRequest,
 ): Promise<UnitFact | { readonly why: string; readonly isPassing: boolean }> {

@@ -3,7 +3,7 @@
 export interface CgroupMount {
   /** Directory it is mounted on. */
   readonly directory: string
-  /** Which part of the tree is shown there: `/` but for bind mounts and containers without a cgroup namespace. */
+  /** The part of the tree that is mounted there: `/` but for bind mounts and containers without a cgroup namespace. */
   readonly root: string
   readonly readOnly: boolean
 }

@@ -6,7 +6,7 @@ export type JsonSchema = Record<string, unknown>
 export interface JsonSchemaOptions {
   /** Whether what is used twice becomes a reference. */
   readonly reused?: 'ref' | 'inline'
-  /** Schemas whose values a reader of ours parses, so that zod cannot see their forms. */
+  /** Schemas whose values one of our readers parses, so that zod cannot see their forms. */
   readonly replaced?: ReadonlyMap<unknown, () => JsonSchema>
 }
 

@@ -1,5 +1,5 @@
 /**
- * What a zod schema found wrong with a file, in our words: key, expected, got, near miss. Pure. Profiles, workers, workshops and
+ * The problems that a zod schema found in a file, in our words: key, expected, got, near miss. Pure. Profiles, workers, workshops and
  * filter files all report by it.
  */
 import { z } from 'zod'
@@ -43,7 +43,7 @@ function problemsIn(issue: SchemaIssue, checked: CheckedValue): readonly SchemaP
   if (issue.code === 'unrecognized_keys') return unknownKeys(issue, checked)
   const key = keyOf(issue.path)
   if (issue.code === 'custom' && issue.params !== undefined) {
-    // A reader of ours refused the value: it says what it expected (policy/schema.ts, readBy).
+    // One of our readers refused the value: it names what it expected (policy/schema.ts, readBy).
     const { expected, got, near } = issue.params as Pick<SchemaProblem, 'expected' | 'got' | 'near'>
     return [{ path: key, key, expected, got, ...(near === undefined ? {} : { near }) }]
   }

@@ -22,7 +22,7 @@ import {
 } from 'yaml'
 import { quoteText } from '../text/units.ts'
 
-/** Dotted key -> line, from 1; list elements by position. What an alias stands for has the line of the alias. */
+/** Dotted key -> line, from 1; list elements by position. The value of an alias has the line of the alias. */
 export type KeyLines = Readonly<Record<string, number>>
 
 export interface YamlData {

@@ -1,5 +1,5 @@
 /**
- * What this machine can hold: the same facts and offers that the plan chooses by, and one real run of the default profile.
+ * Checks of this machine: the same facts and offers that the plan chooses by, and one real run of the default profile.
  * Edge: the machine (by run/observe.ts), processes (by exec).
  */
 import { tmpdir } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * The security contract as data: for each sentence of it that one machine can try by itself, what is attempted in a real
- * sandbox and what must be observed afterwards. Pure; self-test.ts does the attempts. docs/internals/threat-model.md has the table.
+ * The security contract as data: for each sentence of it that one machine can test alone, the attempt in a real
+ * sandbox and the expected observation. Pure; self-test.ts does the attempts. docs/internals/threat-model.md has the table.
  */
 
 import type { SandboxInput } from '../policy/keys/index.ts'
@@ -9,7 +9,7 @@ import type { EngineName } from '../policy/values.ts'
 export const ROOMS = ['files', 'processes', 'network', 'syscalls', 'resources', 'results', 'fallbacks'] as const
 export type Room = (typeof ROOMS)[number]
 
-/** What is prepared on the host before a row is tried. Paths are absolute, canonical and the same inside. */
+/** The files and processes on the host that a row needs. Paths are absolute, canonical and the same inside. */
 export interface TestSite {
   readonly uid: number
   /** The caller's mask of file modes. */
@@ -25,7 +25,7 @@ export interface TestSite {
   /** No zone; holds `secret`. */
   readonly hidden: string
   readonly probe: string
-  /** Of a listener on the host's 127.0.0.1. */
+  /** Port of a listener on the host's 127.0.0.1. */
   readonly port: number
   /** Name of an abstract socket that the host listens to, without the leading NUL. */
   readonly abstract: string
@@ -46,7 +46,7 @@ export interface Attempt {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** What came of it. */
+/** The observed result. */
 export interface ObservedRun {
   /** The sandbox was refused before anything started. */
   readonly refused?: { readonly code: string; readonly message: string }
@@ -60,7 +60,7 @@ export interface ObservedRun {
   readonly reason: string
   readonly errorCode?: string
   readonly errorMessage?: string
-  /** What held the memory limit. */
+  /** The mechanism that enforced the memory limit. */
   readonly memoryBy?: string
   readonly durationMs: number
 }
@@ -68,7 +68,7 @@ export interface ObservedRun {
 export interface ObservedFile {
   readonly mode: number
   readonly uid: number
-  /** Of a regular file; else the kind. */
+  /** Content of a regular file; else the kind. */
   readonly content: string
 }
 
@@ -140,7 +140,7 @@ export function first({ runs }: Observed, index = 0): ObservedRun {
   return runs[index] ?? NO_RUN
 }
 
-/** What an attempt without a run has to show. */
+/** The result that an attempt without a run must show. */
 export const NO_RUN: ObservedRun = {
   stdout: '',
   stderr: '',

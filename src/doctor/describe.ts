@@ -52,7 +52,7 @@ export async function describeParts(facts: HostFacts): Promise<readonly Part[]> 
   return parts.flat()
 }
 
-/** What the client needs to believe a plan that lies on disk. */
+/** The key by which the client trusts a plan on disk. */
 export interface KeyFact {
   readonly uid: number
   /** undefined where this user has no directory that no zone may show. */

@@ -20,7 +20,7 @@ export interface RowResult {
   readonly verdict: Verdict
 }
 
-/** Who runs an attempt: our own chain, or for a negative control something weaker. */
+/** Runs an attempt: our own chain, or for a negative control something weaker. */
 export type Runner = (attempt: Attempt, site: TestSite) => Promise<ObservedRun>
 
 export interface SelfTestInputs {
@@ -63,7 +63,7 @@ export interface Trial {
   readonly runner: Runner
 }
 
-/** One row on a site of its own. What cannot even be tried is broken, never passed over. */
+/** Tries one row on a new site. A row that cannot be tried is broken, never passed over. */
 export async function tryRow(row: Row, { engine, landlockAbi, runner }: Trial): Promise<Verdict> {
   const { site, observe, remove } = await prepareTestSite({ engine, landlockAbi })
   try {

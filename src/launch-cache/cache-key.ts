@@ -1,6 +1,6 @@
 /**
- * What a cached plan was made for, as one list of words. native/client/call.c makes the same list from its own view of the caller;
- * only where both are equal, word by word, the file is used. Pure.
+ * The key of a cached plan, as one list of words. native/client/call.c makes the same list from its own view of the caller;
+ * the file is used only where both are equal, word by word. Pure.
  */
 import { KEY_ANY_VARIABLES, KEY_CALLER, KEY_PLACE, KEY_VARIABLE_PREFIX, KEY_VARIABLES } from '../contract.ts'
 import { fnv1a64 } from '../os/checksum.ts'
@@ -11,7 +11,7 @@ import { shellCallAt } from './shell-call.ts'
 export interface Invocation {
   /** The words before the command; of a variable's value (`--env NAME=VALUE`) only that there is one. */
   readonly options: readonly string[]
-  /** Those variables, `NAME=VALUE`, in their order. */
+  /** The variables of the key, `NAME=VALUE`, in their order. */
   readonly variables: readonly string[]
   /** The plan is for all variables whose names no layer of the policy knows. */
   readonly isForAnyVariables?: boolean
@@ -41,7 +41,7 @@ export interface KeyInputs {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** What the words of KEY_CALLER and KEY_PLACE are. */
+/** Values of the words of KEY_CALLER and KEY_PLACE. */
 const wordsByName = (inputs: KeyInputs): Readonly<Record<(typeof KEY_CALLER | typeof KEY_PLACE)[number], string>> => ({
   version: inputs.version,
   root: inputs.root,
@@ -93,13 +93,13 @@ export interface Division {
   readonly script?: string
 }
 
-/** An option of ours behind a script is node's to read. */
+/** Node reads one of our options that follows a script. */
 const OWN_OPTION = /^--[a-z]/
 
 const BEFORE_VALUE = new Set(OPTIONS.filter(takesNextWord).map(({ name }) => `--${name}`))
 const ALONE = new Set(OPTIONS.filter((option) => !takesNextWord(option)).map(({ name }) => `--${name}`))
 
-/** How many words the option of ours there takes, its value with it; 0 where it is none, or has no value. */
+/** Number of words of our option there, its value included; 0 for any other word, and for an option without its value. */
 function optionWords(words: readonly string[], at: number): number {
   const word = words[at] ?? ''
   const name = word.split('=', 1)[0] ?? ''
@@ -110,7 +110,7 @@ function optionWords(words: readonly string[], at: number): number {
 }
 
 /**
- * The command begins behind the options of ours, after `--`, or where a shell's words with a script begin. The same as call_split in
+ * The command begins behind our options, after `--`, or where a shell's words with a script begin. The same as call_split in
  * native/client/call.c, which knows their names alone.
  * @returns undefined where it cannot tell, so that nothing is cached
  */
@@ -146,7 +146,7 @@ export function withoutValues(words: readonly string[]): Pick<Invocation, 'optio
   }
 }
 
-/** Variables beside each other are one word, whatever their names and number. */
+/** Adjacent variables are one word, whatever their names and number. */
 function withoutNames(options: readonly string[]): readonly string[] {
   const marked = options.flatMap((option, at) => {
     if (isVariableOf(option, options[at - 1])) return [KEY_ANY_VARIABLES]

@@ -1,4 +1,4 @@
-/** A plan as a launch file that native/client/main.c may use by itself: the plan's records after those that guard it. Pure. */
+/** A plan as a launch file that native/client/main.c may use without Node: the plan's records after those that guard it. Pure. */
 import { createHash } from 'node:crypto'
 import { type LaunchRecord, type Verb, writeLaunchFile } from '../backends/namespace/launch-file.ts'
 import { ANY_GIVEN, KEY_CALLER } from '../contract.ts'
@@ -25,7 +25,7 @@ export interface CachedInputs {
   readonly endsWithParent: boolean
   /** By which the client judges a command, under a worker. */
   readonly judgement: readonly LaunchRecord[]
-  /** What the client prints and records when the command has ended. */
+  /** The client's output and records for the end of the command. */
   readonly ending: readonly LaunchRecord[]
   readonly records: readonly LaunchRecord[]
   /** Makes the seal of all the rest; absent: the file stays in memory. */
@@ -67,7 +67,7 @@ function pairs(verb: Verb, identities: Readonly<Record<string, string>>): readon
   return Object.entries(identities).map(([path, identity]): LaunchRecord => [verb, path, identity])
 }
 
-/** What plan/environment.ts gives to a caller that has none. */
+/** Values that plan/environment.ts gives to a caller without them. */
 const LOCALE_DEFAULTS: Readonly<Record<string, string>> = { LANG: 'C.UTF-8', TERM: 'dumb', TZ: '' }
 
 /** `NAME=VALUE` -> by name; the last one of a name counts. */

@@ -1,4 +1,4 @@
-/** Which plans the client may start by itself, and what they depend on. Pure. */
+/** The plans that the client may start without Node, and their dependencies. Pure. */
 import { posix } from 'node:path'
 import { backendNamed } from '../backends/index.ts'
 import type { HostFacts } from '../host/facts.ts'
@@ -56,7 +56,7 @@ export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): 
   )
 }
 
-/** What planning saw, as it saw it; with the paths whose change could mean a better cgroup. */
+/** The observations of planning, and the paths whose change could mean a better cgroup. */
 export function inspectedPaths(
   { cgroup }: Pick<HostFacts, 'cgroup'>,
   paths: HostFacts['paths'],

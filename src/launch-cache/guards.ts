@@ -1,5 +1,5 @@
 /**
- * What a plan that is kept in memory was made for: the caller, which is compared here, and the files, which the runner looks at
+ * The dependencies of a plan that is kept in memory: the caller, which is compared here, and the files, which the runner checks
  * before it starts a command (native/lib/launch-cache.c).
  * Edge: this process, as the caller.
  */
@@ -68,7 +68,7 @@ function readRecords(bytes: Uint8Array): readonly CachedRecord[] {
   return records
 }
 
-/** What stays as it is for as long as a process with these ids lives. */
+/** Values that stay the same for as long as a process with these ids lives. */
 export type Lasting = Pick<KeyInputs, 'bootId' | 'capabilities'>
 
 export function observeLasting(): Lasting {
@@ -91,7 +91,7 @@ interface Known {
   readonly commandEnv: Readonly<Record<string, string>>
 }
 
-/** What all runs of one plan ask; most callers are the one before, and get the same answer. */
+/** Remembers the answer of the last caller: most runs of one plan have the same caller. */
 export class Callers {
   private readonly use: GuardedUse
   private known: Known | undefined

@@ -1,6 +1,6 @@
 /**
  * Directories of launch files, in the order in which native/client/main.c looks: below the cache directory, and for a caller without a home
- * of its own next to the secret that seals them. Edge: looks whose these directories are.
+ * next to the secret that seals them. Edge: looks whose these directories are.
  */
 import { join } from 'node:path'
 import { usableCache } from '../host/boot-cache.ts'

@@ -11,11 +11,11 @@ import type { Request } from '../plan/request.ts'
 import { foundCommand, pathsOfProgram } from '../plan/toolchain.ts'
 import type { Policy } from '../policy/policy.ts'
 
-/** What a plan depends on, as far as its program decides about that. */
+/** The part of a plan's dependencies that its program decides. */
 export interface ProgramGuards {
   /** The word of the key: one for all programs that share a plan, else the name. */
   readonly program: string
-  /** What was seen and led to the plan, and must still be so. */
+  /** Observations that led to the plan, and must still be true. */
   readonly paths: PathFacts
 }
 

@@ -5,7 +5,7 @@
 import { BASH, BASH_LETTERS, BASH_OPTIONS, SHELL, SHELL_LETTERS } from '../contract.ts'
 
 export interface ShellCall {
-  /** What runs the script. */
+  /** The program that runs the script. */
   readonly shell: string
   /** Where the options of the shell begin. */
   readonly from: number
@@ -17,7 +17,7 @@ export interface ShellCall {
 
 const CLUSTER = new RegExp(`^-[${SHELL_LETTERS}]+$`)
 const isLongOption = (word: string): boolean => BASH_OPTIONS.some((option) => option === word)
-/** What is said of a file; without a `c`, the other letters are options of docker or of other programs. */
+/** Options of a shell with a file; without a `c`, the other letters are options of docker or of other programs. */
 const FOR_FILE = /^-\w*[elx]/
 /** The value of a docker option with the same letter has `=` or `:`, or is a plain word. */
 const FILE = /^[^-=:][^=:]*[/.][^=:]*$|^\/[^=:]+$/

@@ -111,7 +111,7 @@ export function storeLaunch({ env, uid }: CacheOwner, { name, bytes }: GuardedLa
   return isStored
 }
 
-/** What is there now is what the client will compare with: nothing, or a path that this user may not inspect. */
+/** The current file, with which the client will compare: nothing, or a path that this user may not inspect. */
 function identitiesOf(paths: readonly string[]): StoreInputs['paths'] {
   const facts = observePaths(paths)
   return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))

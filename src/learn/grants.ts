@@ -1,4 +1,4 @@
-/** What a refusal may be answered with while a profile is learned: a zone, a host, more of a limit. Never a hole in a wall, and no secret. Pure. */
+/** The grant that answers a refusal while a profile is learned: a zone, a host, more of a limit. Never a hole in a wall, never a secret. Pure. */
 
 import type { PolicyLayer } from '../policy/layer.ts'
 import { flagLayer, type GivenOptions } from '../policy/option-layer.ts'
@@ -29,7 +29,7 @@ const GRANTED = [
   'home',
 ]
 
-/** @returns undefined where nobody but a person may grant it */
+/** @returns undefined where only a person may grant it */
 export function grantFor(denial: Denial, directory: string): Grant | undefined {
   const given = givenBy(denial.fix)
   return (

@@ -24,17 +24,17 @@ const LONGEST = '30m'
 export interface LearnOptions extends ExecOptions {
   readonly cwd: string
   readonly env: NonNullable<ExecOptions['env']>
-  /** What is done, for people. */
+  /** Gets messages about the progress, for people. */
   readonly tell: (line: string) => void
 }
 
 export interface Learned {
   readonly grants: readonly Grant[]
-  /** What it was refused and nobody but a person may grant. */
+  /** Refusals that only a person may grant. */
   readonly apart: readonly Denial[]
   /** Places of credentials that it looked for. */
   readonly secrets: readonly string[]
-  /** What it changes of the directories that it may write. */
+  /** Its changes of the directories that it may write. */
   readonly changes: readonly Change[]
   /** Of the last run. */
   readonly result: Result

@@ -1,4 +1,4 @@
-/** What was learned, as a profile with the reason for each line. Pure; the text is YAML. */
+/** The learned profile, with the reason for each line. Pure; the text is YAML. */
 import { stringify } from 'yaml'
 import { shellWord } from '../report/hints.ts'
 import type { Denial } from '../report/result.ts'

@@ -1,5 +1,5 @@
 /**
- * Asks the person at the terminal. The command's stdin is not touched where the terminal can be opened by itself: a pipe into
+ * Asks the person at the terminal. Where the terminal can be opened, the command's stdin is not touched: a pipe into
  * the command must not answer for the person.
  * Edge: reads and writes the controlling terminal.
  */
@@ -9,9 +9,9 @@ import { ReadStream, WriteStream } from 'node:tty'
 
 export interface Asked<T> {
   readonly text: string
-  /** @returns undefined for what is no answer */
+  /** @returns undefined for any other text than an answer */
   readonly read: (line: string) => T | undefined
-  /** Printed after what is no answer. */
+  /** Printed after an invalid answer. */
   readonly again: string
   /** At the end of input, and after too many lines that are no answer. */
   readonly silence: T
@@ -20,7 +20,7 @@ export interface Asked<T> {
 /** Wrong answers before silence. */
 const MOST_QUESTIONS = 5
 
-/** @returns undefined when there is no terminal */
+/** @returns undefined without a terminal */
 export async function askTerminal<T>({ text, read, again, silence }: Asked<T>): Promise<T | undefined> {
   const terminal = openTerminal()
   if (terminal === undefined) return undefined

@@ -41,7 +41,7 @@ export class ConnectionPlaces {
     if (this.#silent.size > this.#bounds.silent) oldest?.destroy()
   }
 
-  /** A request has come on it. @returns false where there is no place for it */
+  /** A request has come on it. @returns false when all places are taken */
   hasPlace(socket: Socket, isProven: boolean): boolean {
     const places = isProven || this.#proven.has(socket) ? this.#proven : this.#unproven
     if (!places.has(socket) && places.size >= this.#bounds[isProven ? 'proven' : 'unproven']) return false

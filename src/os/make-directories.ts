@@ -6,9 +6,9 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * What `mkdir -p` does. node's own `recursive` never returns where the system refuses to make directories, as in /proc.
+ * Works like `mkdir -p`. node's own `recursive` never returns where the system refuses to make directories, as in /proc.
  * @param directory absolute
- * @param mode of each that is made, less the umask; what is there stays as it is, and may be something else than a directory
+ * @param mode of each that is made, less the umask; an existing entry stays as it is, and may be something else than a directory
  */
 export function makeDirectories(directory: string, mode = 0o777): void {
   const why = attempt(directory, mode)

@@ -76,7 +76,7 @@ export function packagePlaces(root: string = packageRoot()): readonly string[] {
   return [root, ...(command === root ? [] : [command]), ...nativePackages(command)]
 }
 
-/** What node is given to run; it names the rest of the built program by check sums, so a program that was built anew is another file here. */
+/** The file that node runs; it names the rest of the built program by check sums, so a program that was built anew is another file here. */
 export const builtProgram = (): string => path.join(packageRoot(), 'dist/cli.cjs')
 
 /** The programs that build a sandbox, and the one that answers for names where its network is not the host's. */
@@ -112,10 +112,10 @@ export function checkNativeProgram(file: string, arch: string): void {
   if (!isExecutable(file)) throw helperError(file, 'cannot be executed', `chmod 755 ${file}`)
 }
 
-/** What the kernel shows of an owner who has no id in this user namespace (fs.overflowuid); nobody else's files have it. */
+/** Owner that the kernel shows for an id that is not mapped in this user namespace (fs.overflowuid); no mapped user's files have it. */
 const UNMAPPED_OWNER = 65534
 
-/** In a sandbox of our own nobody can be that owner, or make a file of his: it is what the sandbox around it shows. */
+/** In a sandbox of our own no process can be that owner, or make a file of it: the sandbox around it shows it. */
 const isShownFromOutside = (uid: number): boolean => uid === UNMAPPED_OWNER && isInsideOwn()
 
 /** Neither root nor this user: who could change what the file says. Never on a system without such numbers. */

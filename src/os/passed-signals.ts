@@ -21,9 +21,9 @@ export type LentSignals = (take: (signal: NodeJS.Signals) => void) => () => void
 
 const ignore = (): void => undefined
 
-/** Before anything else of a program of ours: a signal without a handler ends Node, or opens its debugger. */
+/** Called before anything else of our programs: a signal without a handler ends Node, or opens its debugger. */
 export function holdSignals(): void {
-  // Without a command the end of the terminal is the end of ours, as of every program.
+  // Without a command SIGHUP ends our program, as every other.
   for (const signal of PASSED_SIGNALS) if (signal !== 'SIGHUP') process.on(signal, ignore)
 }
 

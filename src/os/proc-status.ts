@@ -1,6 +1,6 @@
 /** Reads the texts of /proc. Pure. */
 
-/** Value of a line `Name:\tvalue` of /proc/PID/status, empty when there is no such line. */
+/** Value of a line `Name:\tvalue` of /proc/PID/status, empty without such a line. */
 export function statusLine(status: string, name: string): string {
   const line = status.split('\n').find((one) => one.startsWith(`${name}:`))
   return line?.slice(name.length + 1).trim() ?? ''

@@ -11,13 +11,13 @@ export function bootId(): string | undefined {
   return readIfThere('/proc/sys/kernel/random/boot_id')?.trim()
 }
 
-/** What a pid is a number of: this boot and pid namespace. Several machines and containers may share a daemon or a directory. */
+/** The scope of a pid: this boot and pid namespace. Several machines and containers may share a daemon or a directory. */
 export function processTable(): string {
   const boot = bootId()
   return boot === undefined ? hostname() : `${boot}/${/\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? ''}`
 }
 
-/** @returns undefined when there is no such process, or this user may not see it */
+/** @returns undefined when the process does not exist, or this user may not see it */
 export function identityOf(pid: number): string | undefined {
   const started = statFields(pid)?.[START_TIME]
   if (started !== undefined) return `${processTable()}/${pid}:${started}`

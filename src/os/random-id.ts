@@ -10,7 +10,7 @@ export function randomHex(count: number, device = '/dev/urandom'): string {
   return (bytesOf(device, count) ?? randomBytes(count)).toString('hex')
 }
 
-/** @returns undefined where there is no such device, or it gives less than it was asked for */
+/** @returns undefined when the device is missing, or gives fewer bytes */
 function bytesOf(device: string, count: number): Buffer | undefined {
   try {
     const fd = openSync(device, 'r')

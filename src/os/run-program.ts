@@ -10,7 +10,7 @@ export interface ProgramCall {
   readonly argv: readonly string[]
   /** Complete; default: the system's directories as PATH, and nothing else. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** Default: the root, which holds nothing that a program would read by itself. */
+  /** Default: the root, which holds no file that a program would read on its own. */
   readonly cwd?: string
   /** Milliseconds; a program that takes longer is killed. Default: it has all the time it needs. */
   readonly patienceMs?: number
@@ -21,13 +21,13 @@ export interface ProgramCall {
 }
 
 export interface ProgramEnd {
-  /** It ended by itself, in time, with status 0. */
+  /** It exited in time, with status 0. */
   readonly ok: boolean
-  /** What it has exited with, or the code of what kept it from being started, such as ENOENT; undefined when it was killed. */
+  /** Its exit status, or the code of the error that prevented its start, such as ENOENT; undefined when it was killed. */
   readonly status: number | string | undefined
   readonly stdout: string
   readonly stderr: string
-  /** What was wrong, one line: the first line of its stderr, else how it ended. Empty when nothing was. */
+  /** The error, one line: the first line of its stderr, else how it ended. Empty without one. */
   readonly why: string
   /** It was not killed for being slow. */
   readonly inTime: boolean
@@ -86,7 +86,7 @@ export function runProgramSync({
   const ok = error === undefined && status === 0
   const code = error === undefined ? (status ?? undefined) : (error as NodeJS.ErrnoException).code
   const why = ok ? '' : stderr?.trim().split('\n')[0] || endText({ code, signal }, 0)
-  // Of a program that could not be started there is no output, not even an empty one.
+  // A program that could not be started has no output, not even an empty one.
   return { ok, status: code, stdout: stdout ?? '', stderr: stderr ?? '', why, inTime: true }
 }
 

@@ -1,6 +1,6 @@
 /**
- * The caller's own part in a run: what hears its output, and where its input comes from. What fails there ends the run, and is the
- * error that the caller gets: a run that nobody can follow is not one that has succeeded. Pure.
+ * The caller's part in a run: the listeners of its output, and the source of its input. An error in one of them ends the run, and is the
+ * error that the caller gets: a run without its listener has not succeeded. Pure.
  */
 import type { Listener } from '../backends/capture.ts'
 import type { ChildStdio } from '../backends/child-process.ts'

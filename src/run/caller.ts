@@ -114,8 +114,8 @@ export function profileDirectories(env: Environment, home: string): ProfileDirec
 }
 
 /**
- * What decides about the next run in addition to the files of its policy, by the names that lead there: a command that can write
- * there could widen what it is given then. So could one that changes what another run left to be applied. An editor, cron or sudo may start
+ * Names that decide about the next run, in addition to the files of its policy: a command that can write
+ * there could widen its next policy. So could one that changes the pending changes of another run. An editor, cron or sudo may start
  * the next run without the variables of this one, so the standard places count as well.
  */
 export function decidingPaths(env: Environment, { cwd }: Pick<Request, 'cwd'>): readonly string[] {
@@ -132,7 +132,7 @@ function keptPlaces(env: Environment): readonly string[] {
   return [config, cacheDirectory(env) ?? '', ...places, homesDirectory(env, uid) ?? '']
 }
 
-/** What our own command consists of: its packages, and node where that is an installation of its own. */
+/** The parts of our own command: its packages, and node where it is installed separately. */
 export const ownPrograms = (): readonly string[] => [
   ...packagePlaces(),
   ...(toolchainAt(process.execPath)?.shows ?? []),

@@ -16,7 +16,7 @@ import type { Plan } from '../plan/plan.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import type { Environment } from './caller.ts'
 
-/** What the terminator does for a plan, secrets included; undefined where TLS of no host ends here. @throws SandboxError POLICY_INVALID */
+/** The terminator's work for a plan, secrets included; undefined where TLS of no host ends here. @throws SandboxError POLICY_INVALID */
 export function terminatedHostsOf(plan: Plan, env: Environment): readonly TerminatedHost[] | undefined {
   if (plan.trust === undefined) return undefined
   const { credentials = [], requests = [] } = plan.network

@@ -18,7 +18,7 @@ export interface DiffOptions {
 }
 
 export interface Diff {
-  /** What `git apply` takes, or the table of `stat`; bytes, as files are. */
+  /** Input for `git apply`, or the table of `stat`; bytes, as files are. */
   readonly patch: Buffer
   /** In a directory of git, where `git apply` changes nothing: not in the patch. */
   readonly inGit: readonly string[]
@@ -62,7 +62,7 @@ const SHOWN = '/diff'
 /** Exit statuses of git diff: no difference, some. */
 const COMPARED = [0, 1]
 
-/** @throws SandboxError for a layer that cannot be read, a path that names no change, and where there is no git */
+/** @throws SandboxError for a layer that cannot be read, a path that names no change, and on a machine without git */
 export async function diffLayer(
   layer: Layer,
   { paths = [], stat = false, env = process.env }: DiffOptions = {},

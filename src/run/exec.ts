@@ -1,6 +1,6 @@
 /**
- * The story of a run: one command in, one result out. Everything else (CLI, workers, pool) ends here; there is no second way
- * to build a sandbox. plan-run.ts makes the plan, start.ts runs it, leave.ts leaves it for the C client, report/ explains the outcome.
+ * The story of a run: one command in, one result out. Every caller (CLI, workers, pool) ends here, and nothing else
+ * builds a sandbox. plan-run.ts makes the plan, start.ts runs it, leave.ts leaves it for the C client, report/ explains the outcome.
  * Edge: this process as the caller; the event loop.
  */
 import { type Captured, outcomeOfStatus } from '../backends/launch-status.ts'
@@ -48,7 +48,7 @@ export async function exec(options: ExecOptions): Promise<Result> {
   return decide(options, await judge(prepared, outcome), outcome)
 }
 
-/** What becomes of the changes to copy-on-write zones, where the caller has said it beforehand. */
+/** Applies or discards the changes to copy-on-write zones, if the caller has decided beforehand. */
 async function decide({ apply, env = process.env }: ExecOptions, result: Result, { layer }: Outcome): Promise<Result> {
   if (result.cow === undefined || layer === undefined || apply === undefined || !isListed(result.cow)) return result
   const isWanted = typeof apply === 'function' ? await apply(result.cow) : apply === 'on-success' && result.ok
@@ -128,7 +128,7 @@ function unexplained({ exitCode, signal }: Outcome, error: unknown): unknown {
   )
 }
 
-/** What an outcome means to the caller. */
+/** Turns an outcome into the result for the caller. */
 export async function judge(prepared: Prepared, outcome: Outcome): Promise<Result> {
   const { plan, policy, facts, request, options } = prepared
   if (outcome.observed !== undefined) options.watch?.(outcome.observed)
@@ -197,7 +197,7 @@ function isHidden(path: string, plan: Plan): boolean {
   const isShown =
     [...plan.scratch, ...made].some(({ target }) => path === target) ||
     [...plan.zones, ...shown].some(({ target }) => isWithin(path, target))
-  // Of /etc the plan shows what programs need: the rest of it, such as /etc/shadow, is no path to suggest.
+  // Of /etc the plan mounts the files that programs need: the rest of it, such as /etc/shadow, is never suggested.
   return path !== '/' && !isShown && !/^\/(proc|dev|etc)(\/|$)/.test(path)
 }
 

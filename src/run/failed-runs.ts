@@ -25,7 +25,7 @@ export interface FailedRun {
   /** Names it while it is one of the last. */
   readonly id: string
   readonly exitStatus: number
-  /** It may have read something that nobody can give it again. */
+  /** It may have read input that cannot be given again. */
   readonly hadInput: boolean
   readonly directory: string
   /** The command line of exec, as it was written, but for the values of `--env`. */
@@ -58,7 +58,7 @@ export interface Failure {
   readonly commandAt: readonly (readonly [from: number, to: number])[]
 }
 
-/** What cannot be written is not kept: the run is over, and has its result. */
+/** A record that cannot be written is not kept: the run is over, and has its result. */
 export function keepFailedRun({ env, exitStatus, directory, words, commandAt }: Failure): void {
   const place = directoryOf(env)
   const input = isCharacterDevice() ? 'none' : 'given'

@@ -2,10 +2,10 @@
  * Home directories that are kept by a name, for the next runs of one user in one directory: caches and logins of an agent stay, and
  * another project never sees them.
  *
- *     STATE/homes/HASH/NAME    the home, and nothing else of ours: the command may do there as it likes, its mode included
+ *     STATE/homes/HASH/NAME    the home: the command may do there as it likes, its mode included
  *     STATE/homes/HASH/.project    the canonical path that the hash is of
  *
- * All above a home is ours alone (0700), so nobody else comes near one, and what is anything else is refused. Runs at the same time share it.
+ * Every directory above a home belongs to this user alone (0700), and anything else there is refused. Simultaneous runs share a home.
  * Edge: the file system, processes.
  */
 import { createHash } from 'node:crypto'
@@ -31,7 +31,7 @@ export interface HomeCaller {
   readonly project: string
 }
 
-/** 64 bits: nobody looks for two directories of the same hash, and `.project` would tell them apart. */
+/** 64 bits: a search for two directories of the same hash is not worth it, and `.project` would tell them apart. */
 const HASH_LENGTH = 16
 const hashOf = (project: string): string => createHash('sha256').update(project).digest('hex').slice(0, HASH_LENGTH)
 
@@ -63,7 +63,7 @@ export function withHome(policy: Policy, { env, uid, project }: HomeCaller): Pol
   return { ...policy, zones: [...policy.zones, zone] }
 }
 
-/** What is there, from the state directory down, is a directory of this user; above the home it is closed to all others. */
+/** Every step from the state directory down is a directory of this user; above the home it is closed to all others. */
 function checkHome(home: string, { uid, project }: Pick<HomeCaller, 'uid' | 'project'>): void {
   const holder = dirname(home)
   const above = [dirname(dirname(holder)), dirname(holder), holder]
@@ -134,7 +134,7 @@ export function listHomes(env: Environment, uid: number): readonly KeptHome[] {
 const REMOVING_MS = 600_000
 
 /**
- * By the native program, which follows no link: a command that has the home may be at work in it. Such a command goes on with an empty one.
+ * Removes by the native program, which follows no link: a command that has the home may be running. It then has an empty home.
  * @throws SandboxError ZONE_INVALID where it cannot be removed
  */
 export async function removeHome({ path }: KeptHome): Promise<void> {

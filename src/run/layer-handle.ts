@@ -1,5 +1,5 @@
 /**
- * What a program that uses the library can do with the changes of a run: functions beside the data, which JSON leaves out.
+ * The methods by which a program that uses the library handles the changes of a run: next to the data, and left out of its JSON.
  * Edge: this process as the caller.
  */
 import type { Change } from '../cow/change.ts'

@@ -124,14 +124,14 @@ async function wordsForAnyDirectory(prepared: Prepared, guarding: Guarding, word
       { plan, policy, request, paths: facts.paths, traits: backendNamed(plan.backend).traits },
     )
   } catch (error) {
-    // A call that cannot be planned from another directory depends on this one: it keeps a plan of its own.
+    // A call that cannot be planned from another directory depends on this one, and gets a separate plan.
     return { dependsOn: `from another directory: ${(error as Error).message}` }
   }
 }
 
 const placesIn = ({ plan, facts, request }: Prepared): Places => placesOf(plan, pathFact(facts.paths, request.cwd))
 
-/** What makes a plan one of its directory, beyond what planning from another one shows. */
+/** The reason why a plan is only for its directory, in addition to the differences that planning from another one shows. */
 function boundTo(prepared: Prepared, { invocation }: Guarding): string | undefined {
   const { policy, request, sources, tools, options } = prepared
   const { program } = invocation
@@ -170,7 +170,7 @@ const isGitPath = (path: string, cwd: string): boolean => path.split('/').includ
 
 export interface Guarding {
   readonly invocation: Invocation
-  /** What was seen and led to the plan, and must still be so. */
+  /** Observations that led to the plan, and must still be true. */
   readonly paths: PathFacts
   readonly narrowing?: NarrowingSources
   /** When planning began. */
@@ -276,7 +276,7 @@ export async function leaveForClient(prepared: Prepared, begunMs: number): Promi
   return guarded
 }
 
-/** Which runs are started without Node once this plan is there, for people. */
+/** The runs that start without Node once this plan is there, for people. */
 export async function servedRuns(prepared: Prepared, invocation: Invocation | undefined): Promise<string> {
   const options = { ...prepared.options, ...(invocation === undefined ? {} : { invocation }) }
   const left = invocation && (await guardedLaunch({ ...prepared, options }, Date.now()))

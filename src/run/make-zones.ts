@@ -42,7 +42,7 @@ async function madeHome(
   return makeHome(source, { uid: facts.uid, project: request.homeProject ?? request.cwd })
 }
 
-/** What is ours for commands is closed to all others from the start. Whether it still is, the next plan says. */
+/** Our directories for commands are closed to all others from the start. The next plan checks whether they still are. */
 async function madePrivately(source: string, { request, facts }: Prepared): Promise<boolean> {
   const root = request.privatePlaces?.root
   if (root === undefined || !isWithin(source, root)) return false

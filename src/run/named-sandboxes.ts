@@ -40,7 +40,7 @@ const SUPERVISOR = 'supervisor'
 const own = () => process.getuid?.() ?? -1
 const placeOf = (env: Environment): string => join(ownDirectory(env, own()), 'named')
 
-/** The directory of a name. @throws SandboxError USAGE for what is no name */
+/** The directory of a name. @throws SandboxError USAGE for an invalid name */
 export function directoryOfNamed(env: Environment, name: string): string {
   if (NAME.test(name)) return join(placeOf(env), name)
   throw new SandboxError('USAGE', `${JSON.stringify(name)} is no name of a sandbox.`, {
@@ -91,7 +91,7 @@ function readJson(directory: string, name: string): unknown {
   return bytes === undefined ? undefined : JSON.parse(bytes.toString('utf8'))
 }
 
-/** What `llm-do run` has left as its result; undefined while it runs, and where it was lost. */
+/** The result that `llm-do run` has left; undefined while it runs, and where it was lost. */
 export const resultOfNamed = (env: Environment, { name }: NamedSandbox): unknown =>
   readJson(directoryOfNamed(env, name), RESULT_FILE)
 

@@ -1,12 +1,12 @@
-/** What a policy that was narrowed rests on, for a plan that is to be used again. */
+/** The sources of a narrowed policy, for a plan that is to be used again. */
 import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
 import type { PathFacts } from '../plan/mounts.ts'
 
-/** What a narrowed policy was made from, and by what the client judges the next command. */
+/** The sources of a narrowed policy, and the rules by which the client judges the next command. */
 export interface NarrowingSources {
   readonly read: readonly string[]
   readonly missing: readonly string[]
-  /** What was seen of the paths that decided. */
+  /** Observations of the paths that decided. */
   readonly paths: PathFacts
   readonly judgement: readonly LaunchRecord[]
   /** Name of the worker, for the audit. */

@@ -1,5 +1,5 @@
 /**
- * What a run observes of the machine before it is planned: programs, engines, cgroups, and the paths that the policy names.
+ * Observes the machine before a run is planned: programs, engines, cgroups, and the paths that the policy names.
  * Edge: files, processes (by the rooms it asks), the caller's environment.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs'
@@ -39,7 +39,7 @@ export interface MachineQuestion {
   readonly notBelow: readonly string[]
 }
 
-/** What this machine can do, from memory where that is the same boot, user and set of programs. */
+/** The abilities of this machine, from memory for the same boot, user and set of programs. */
 export async function observeMachine({
   also = [],
   policy,
@@ -53,7 +53,7 @@ export async function observeMachine({
   const uid = process.getuid?.() ?? -1
   // Remembered for this boot, and believed: it must lie where no zone can be.
   const cache = secretDirectory(env, uid)
-  // What cannot be trusted is not started, not even to answer a question.
+  // An untrusted program is never started, not even to answer a question.
   const enter = seen.probe.ok ? questions.enter : enterByShell
   return observeHost({
     wantsEngines: true,

@@ -1,5 +1,5 @@
 /**
- * What a command in the background prints: a line of JSON for each piece, in two files of which the older one is thrown away when the
+ * The output of a command in the background: a line of JSON for each piece, in two files of which the older one is thrown away when the
  * newer one is full.
  * Edge: the file system, the clock.
  */

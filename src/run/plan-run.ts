@@ -51,7 +51,7 @@ export interface ExecOptions {
   readonly command: readonly string[]
   /** The command's words as bytes, where one of them is not UTF-8. */
   readonly commandBytes?: readonly Uint8Array[]
-  /** What the program wants of the sandbox, in the words of a profile; host paths are relative to `cwd`. Above the profile. */
+  /** The program's settings of the sandbox, in the words of a profile; host paths are relative to `cwd`. Above the profile. */
   readonly policy?: SandboxInput
   /** The same from sources that messages name, such as flags; above `policy`, the last one wins. */
   readonly layers?: readonly PolicyLayer[]
@@ -64,9 +64,9 @@ export interface ExecOptions {
   readonly mode?: 'inherit' | 'capture'
   /** Default `ignore`: empty. */
   readonly stdin?: ChildStdio['stdin'] | Uint8Array
-  /** stdin and stderr of the caller are terminals: what passes through has no deadline that nobody has named. */
+  /** stdin and stderr of the caller are terminals: such a run has no default timeout. */
   readonly isAtTerminal?: boolean
-  /** So is stdout: `tty: auto` is a terminal of its own. */
+  /** So is stdout: `tty: auto` gives the command another terminal. */
   readonly hasTerminal?: boolean
   /** Process that started the caller, where a run may end with it; 0 where it is in another pid namespace. */
   readonly parent?: number
@@ -88,15 +88,15 @@ export interface ExecOptions {
   /** With `invocation`: what the client does with an ordinary end, without node. */
   readonly ending?: Ending
   /**
-   * What becomes of the changes to copy-on-write zones: `on-success` applies them when the command exits with 0 and nothing stands in
-   * the way; a function is asked, whatever the command's end was; `never` (default) keeps them until somebody decides.
+   * Decides about the changes to copy-on-write zones: `on-success` applies them when the command exits with 0 and nothing
+   * prevents it; a function decides after any end; `never` (default) keeps them until a person decides.
    */
   readonly apply?: ApplyChoice | ((waiting: PendingChanges) => Promise<boolean>)
   /** With the policy's `explain`: calls that only ask about a file are watched, too, which makes programs slow that ask about thousands. */
   readonly watchesLooks?: true
   /** Sees all that the observer has noted, also of a command that succeeded. */
   readonly watch?: (report: ObservedReport) => void
-  /** The ID of a run whose layer this one goes on with; its copy-on-write zones must be the same. */
+  /** The ID of a run whose layer this one continues; its copy-on-write zones must be the same. */
   readonly cowContinue?: string
   /** The sandbox serves other commands of this user's while its own one runs, see src/run/named-sandboxes.ts. Of backends with launch files. */
   readonly serve?: ServeOptions
@@ -107,7 +107,7 @@ export interface ExecOptions {
 }
 
 export interface ServeOptions {
-  /** What the run is called; nobody else may have it. */
+  /** Name of the run; it must be unique. */
   readonly runId: string
   /** Where other commands are asked for: this user's alone. */
   readonly directory: string
@@ -127,20 +127,20 @@ export interface Ending {
 export const APPLY_CHOICES = ['on-success', 'never'] as const
 export type ApplyChoice = (typeof APPLY_CHOICES)[number]
 
-/** What was decided, and what it was decided from. */
+/** The plan, and the inputs of its decisions. */
 export interface Prepared {
   readonly policy: Policy
   readonly request: Request
   readonly facts: HostFacts
   readonly plan: Plan
-  /** What the backend was chosen from, in the order in which `auto` takes them. */
+  /** The candidates for the backend, in the order of `auto`. */
   readonly offers: readonly BackendOffer[]
   /** The command's complete environment, secrets included. */
   readonly commandEnv: Readonly<Record<string, string>>
   readonly options: ExecOptions
   /** Files that were read for the policy, and paths where one of them could have been. */
   readonly sources: { readonly read: readonly string[]; readonly missing: readonly string[] }
-  /** What the names of tools in the list of hosts were resolved from. */
+  /** The sources of the hosts for the names of tools. */
   readonly tools: ToolSources
 }
 
@@ -152,7 +152,7 @@ export async function prepare(options: ExecOptions): Promise<Prepared> {
   return prepareBy(options, 'trial')
 }
 
-/** What names of tools and a worker have made of the network is held to the same as what the operator wrote. */
+/** Names of tools and a worker change the network; the result must pass the same checks as the operator's own lists. */
 function refuseNetwork({ network }: Policy): void {
   const problems = restrictionProblems(network)
   const [first] = problems
@@ -274,7 +274,7 @@ const permitsOf = (env: Environment, spoken: ReturnType<typeof environmentLayers
   docker: !spoken.withoutDocker,
 })
 
-/** What the operator grants, and the request. */
+/** The operator's grants, and the request. */
 export interface Granted {
   readonly env: Environment
   readonly request: Request

@@ -1,5 +1,5 @@
 /**
- * What differs from run to run: its id and the time at which it begins.
+ * The values that differ from run to run: the id and the start time.
  * Edge: the clock, randomness.
  */
 import { randomHex } from '../os/random-id.ts'

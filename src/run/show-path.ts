@@ -1,5 +1,5 @@
 /**
- * What would show a path of the host to the command: flags that planning accepts for this very run, so that whoever follows the hint gets there.
+ * Flags that would mount a path of the host for the command: planning accepts them for this very run, so the hint works.
  * Edge: looks at paths, reads the first line of a script.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
@@ -54,7 +54,7 @@ function mountsOf(policy: Policy, { request, facts: { uid, platform } }: Run): M
   return resolveMounts({ policy, request, uid, platform, paths: observePolicyPaths(policy, request) })
 }
 
-/** What the `#!` line of the command names, where the host has it and the sandbox does not show it, or not what it leads to. */
+/** The interpreter in the command's `#!` line, if the host has it and it or its target is not mounted. */
 export function invisibleInterpreter(run: Run): InvisiblePath | undefined {
   const { policy, request, facts, plan } = run
   const script = foundCommand(request, facts.paths)

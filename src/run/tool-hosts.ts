@@ -10,7 +10,7 @@ import { isToolRule, toolOf } from '../network/tools/names.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { NetworkPolicy } from '../policy/values.ts'
 
-/** What a policy with such names was resolved from. */
+/** The sources of a policy with such names. */
 export interface ToolSources {
   readonly read: readonly string[]
   readonly missing: readonly string[]
@@ -79,7 +79,7 @@ function nothingFound({ name, looked, passedOver }: ToolAnswer): string {
   return `network.allow: ${name}: no ${TOOLS[name].means} that could be reached is set up for you (looked at ${places})${but}.`
 }
 
-/** The hosts in the place of the names; a host that is denied by the same words is no longer allowed, as with any other. */
+/** Replaces the names by hosts; a host that the same words deny is removed, as for any other list. */
 function withHosts(network: NetworkPolicy, answers: readonly ToolAnswer[]): NetworkPolicy {
   const hosts = answers.flatMap((answer) => answer.hosts)
   const allow = [...new Set([...network.allow.filter((host) => !isToolRule(host)), ...hosts])]

@@ -43,7 +43,7 @@ export const seccompFileSchema = z.strictObject({
 /**
  * Reads the text of a filter file: `{extends, allow, deny: [{names, errno}]}`.
  * @param from.source how messages name the file
- * @throws SandboxError PROFILE_UNREADABLE for text that is no YAML, POLICY_INVALID with every problem for the rest
+ * @throws SandboxError PROFILE_UNREADABLE for text other than YAML, POLICY_INVALID with every problem for the rest
  */
 export function parseSeccompFile({ text, source }: { readonly text: string; readonly source: string }): SeccompRules {
   const reading = readYaml(text)

@@ -8,15 +8,15 @@ import type { Arch } from './syscalls.ts'
 import type { MountWay } from './ways.ts'
 
 /**
- * What no choice of a filter takes out, `off` and a file neither. For root that is everything by which a file that is root's on
- * the host could get set-id bits or capabilities: io_uring makes files with any mode, and sets attributes, without the calls that
+ * Sets that no choice of a filter removes, neither `off` nor a file. For root these cover every way by which a file that belongs to root
+ * on the host could get set-id bits or capabilities: io_uring makes files with any mode, and sets attributes, without the calls that
  * a filter sees.
  */
 export function keptSets({ isRoot }: { readonly isRoot: boolean }): readonly SetName[] {
   return isRoot ? KEPT_FOR_ROOT : KEPT
 }
 
-/** What namespaces would hold, of a command that has none. */
+/** Sets that replace the walls of namespaces, for a command without them. */
 export function setsWithoutNamespaces({ hasNetwork }: { readonly hasNetwork: boolean }): readonly SetName[] {
   return hasNetwork ? WITHOUT_NAMESPACES : [...WITHOUT_NAMESPACES, 'every-socket']
 }
@@ -44,7 +44,7 @@ export interface FilterRequest {
   readonly always: readonly SetName[]
 }
 
-/** @returns the filter in hexadecimal, as a function of the machine: what is no machine of ours is for the plan to refuse */
+/** @returns the filter in hexadecimal, as a function of the machine; the plan refuses unknown machines */
 export async function filterFor(
   request: FilterRequest,
   known: PrecompiledFilters = PRECOMPILED_FILTERS,
@@ -56,7 +56,7 @@ export async function filterFor(
   return (arch) => toHex(compileProfile({ profile, arch, always }).filter)
 }
 
-/** What `mountWays` says of each shipped filter. */
+/** The answer of `mountWays` for each shipped filter. */
 export const SHIPPED_WAYS: Readonly<Record<ProfileName | 'off', readonly MountWay[]>> = {
   default: [],
   strict: [],

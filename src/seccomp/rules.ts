@@ -1,16 +1,16 @@
 /**
- * What is refused, why, and by which profile: data. compile.ts turns it into a filter, backends/docker/seccomp-profile.ts into Docker's words,
- * manual.ts into the manual; tests/seccomp/declared.ts reads it naively and everything is compared with that.
+ * The refusals of each profile and their reasons: data. compile.ts turns it into a filter, backends/docker/seccomp-profile.ts into Docker's
+ * words, manual.ts into the manual; tests/seccomp/declared.ts reads it naively and everything is compared with that.
  *
  * A profile is a list of sets. A known system call is allowed unless a refusal of one of the sets fits, the first that fits
  * answers; an unknown number answers ENOSYS (x32 too: its numbers carry bit 30); another machine's calls end the process.
- * A filter sees registers, never what a pointer points to. So a call whose flags or mode lie in memory (clone3, openat2) is
+ * A filter sees registers, never the memory that a pointer names. So a call whose flags or mode lie in memory (clone3, openat2) is
  * either harmless for every flag or answers ENOSYS, on which C libraries use the older call.
  */
 import type { ErrnoName } from './errno.ts'
 import { type Arch, COMPAT, SYSCALLS } from './syscalls.ts'
 
-/** Which register, 0 to 5 in the order of the system call's arguments. */
+/** Number of the register, 0 to 5 in the order of the system call's arguments. */
 export type Argument = 0 | 1 | 2 | 3 | 4 | 5
 
 /**
@@ -40,7 +40,7 @@ const always = (errno: ErrnoName, names: string): Refusal => ({ names: names.spl
 
 /** include/uapi/linux/sched.h: NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 const CLONE_NEW_FLAGS = 0x7e02_0000
-/** What unshare may split besides namespaces: VM, FS, FILES, SIGHAND, THREAD, SYSVSEM. Anything else, also of the future, is refused. */
+/** Flags of unshare other than namespaces: VM, FS, FILES, SIGHAND, THREAD, SYSVSEM. Anything else, also of the future, is refused. */
 const UNSHARE_HARMLESS = 0x0005_0f00
 /** Commands of fcntl(2), F_LINUX_SPECIFIC_BASE and up. */
 const [F_SETLEASE, F_NOTIFY] = [1024, 1026]

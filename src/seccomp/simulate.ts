@@ -80,8 +80,8 @@ function problemOf({ code, jt, jf, k }: Instruction, index: number, length: numb
 }
 
 /**
- * What the kernel would refuse about a filter (bpf_check_classic in net/core/filter.c, seccomp_check_filter in kernel/seccomp.c),
- * with only those instructions known that we use. Jumps go forward by construction, so a filter without problems ends.
+ * The problems that the kernel would find in a filter (bpf_check_classic in net/core/filter.c, seccomp_check_filter in kernel/seccomp.c),
+ * for the instructions that we use. Jumps go forward by construction, so a filter without problems ends.
  */
 export function problemsOf(filter: Uint8Array): readonly string[] {
   const program = decode(filter)

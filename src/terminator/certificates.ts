@@ -144,7 +144,7 @@ export function hostCertificate(host: string, publicKey: KeyObject, authority: A
     extension(OID.subjectAltName, false, sequence(der(NAME_OF_HOST, Buffer.from(host)))),
     extension(OID.authorityKeyIdentifier, false, sequence(der(KEY_IDENTIFIER, keyIdOf(authority.publicKey)))),
   ]
-  // The name is in subjectAltName alone: a common name holds 64 characters, and nobody compares it any more.
+  // The name is in subjectAltName alone: a common name holds 64 characters, and clients ignore it today.
   const content = { subject: 'llm-do', issuer: authority.name, publicKey, extensions }
   return certificate(content, validity, authority.privateKey)
 }

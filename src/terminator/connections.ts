@@ -203,7 +203,7 @@ export class Connections {
     })
     inside.once('secure', () => {
       stopWaiting()
-      // Without a name nobody has asked isMeant.
+      // Without a name isMeant was not called yet.
       if (nameOf(inside) === '' && !this.isMeant(host, '')) inside.destroy()
       else this.http.emit('connection', inside)
     })
@@ -282,7 +282,7 @@ export class Connections {
       onward.once('response', (reply) => passBack(reply, response, failed))
       onward.once('error', failed)
       response.once('close', () => response.writableFinished || onward.destroy())
-      // Without a length there is no body, whatever node makes of one.
+      // A request without a length has no body, whatever node makes of one.
       if (hasBody(request)) pipeline(request, onward, ignored)
       else onward.end()
     } catch (error) {
@@ -290,7 +290,7 @@ export class Connections {
     }
   }
 
-  /** What is not HTTP/1.1 to node's parser, which is strict: two lengths of one request, folded lines, bare line ends. */
+  /** Refuses input that node's strict parser does not take for HTTP/1.1: two lengths of one request, folded lines, bare line ends. */
   private refuseForm(inside: Duplex): void {
     const pair = this.pairs.get(inside)
     if (pair !== undefined && inside.readable) this.note(pair.host, { kind: 'form', what: 'malformed request' })
@@ -350,7 +350,7 @@ const onwardOf = (request: IncomingMessage, { host, agent }: Pair, isUpgrade: bo
     setHost: false,
   })
 
-/** node reads answers that it does not write, such as one with a control character in its reason: these are nobody's. */
+/** node reads answers that it does not write, such as one with a control character in its reason: these fail. */
 function passBack(reply: IncomingMessage, response: ServerResponse, failed: (error: Error) => void): void {
   const last = endsConnection(reply) ? ['Connection', 'close'] : []
   try {
@@ -363,7 +363,7 @@ function passBack(reply: IncomingMessage, response: ServerResponse, failed: (err
   pipeline(reply, response, ignored)
 }
 
-/** Of an answer that is written by hand, because its connection is no longer HTTP to node. */
+/** Head of an answer that is written by hand, because its connection is no longer HTTP to node. */
 function headOf({ statusCode, statusMessage, rawHeaders }: IncomingMessage, more: readonly string[]): Buffer {
   const fields = fieldsOf([...fieldsForClient(rawHeaders), ...more]).map(([name, value]) => `${name}: ${value}\r\n`)
   return Buffer.from(`HTTP/1.1 ${statusCode} ${statusMessage}\r\n${fields.join('')}\r\n`, 'latin1')
@@ -371,7 +371,7 @@ function headOf({ statusCode, statusMessage, rawHeaders }: IncomingMessage, more
 
 const textOf = (why: string): string => `llm-do: ${why}\n`
 
-/** What is left of the request is read: a connection that is closed with something unread is reset, and its answer may be lost. */
+/** Reads the rest of the request: a connection that is closed with unread bytes is reset, and its answer may be lost. */
 function answer(
   request: IncomingMessage,
   response: ServerResponse,

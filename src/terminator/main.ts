@@ -5,12 +5,12 @@
  * Theory of operation. The runner writes one line with the hosts, their secrets and this host's certificates to its stdin; it makes an
  * authority, whose key never leaves this memory, and writes the certificate to its stdout. The helper of the network
  * (native/net/terminator.h) then sends, for each connection of the command to such a host, two sockets: the connection that it has
- * judged and dialled (`outside`), and one that stands for the command's (`inside`). This process opens none itself.
+ * judged and dialled (`outside`), and the other end of the command's (`inside`). This process opens none itself.
  *
  *     COMMAND ──► net ──inside──► TLS, HTTP: judged by method and path, secret added ──► TLS, verified ──outside──► server
  *
  * One connection inside is one outside, so requests of two clients never share one. It ends with its stdin (the runner), and with the
- * helper's channel; the runner's end of stdin is answered by a line with what was refused.
+ * helper's channel; when the runner closes stdin, it answers with a line about its refusals.
  * Edge: sockets, this process.
  */
 import { randomBytes } from 'node:crypto'
@@ -24,7 +24,7 @@ import { Connections } from './connections.ts'
 /** With the pid added no process has the id of another (native/sandbox/idmap.h has the helper's). No pid is so large. */
 const FIRST_ID = 0x72000000
 
-/** As root it takes an id of its own; what it has to read has been read by now. */
+/** As root it switches to another id; everything that needs root has been read by now. */
 function leaveRoot(): void {
   if (process.getuid?.() !== 0) return
   const id = FIRST_ID + process.pid
@@ -78,7 +78,7 @@ function main(): void {
     state.connections === undefined ? process.exit(1) : state.connections.endAll(),
   )
   process.once('disconnect', end)
-  // The runner is gone: nobody is left to be told.
+  // The runner is gone, and nothing reads the line.
   process.stdout.on('error', () => process.exit(1))
 }
 

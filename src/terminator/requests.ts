@@ -1,4 +1,4 @@
-/** What of a request goes on to the server, and which requests do not. Pure. */
+/** The fields of a request that pass to the server, and the requests that are refused. Pure. */
 import type { IncomingMessage } from 'node:http'
 import { allowsRequest, isSameHost, type RefusalKind, type TerminatedHost } from '../network/termination.ts'
 
@@ -21,7 +21,7 @@ export const fieldsOf = (raw: readonly string[]): readonly Field[] =>
 const valuesOf = (fields: readonly Field[], wanted: string): readonly string[] =>
   fields.flatMap(([name, value]) => (name.toLowerCase() === wanted ? [value] : []))
 
-/** What a connection is for, and not a request (RFC 9110, 7.6.1); the lengths are told by how the body is written again. */
+/** Fields about a connection, and not a request (RFC 9110, 7.6.1); the lengths follow from how the body is written again. */
 const HOP = new Set([
   'connection',
   'keep-alive',
@@ -75,7 +75,7 @@ export function hasBody({ rawHeaders }: Pick<Request, 'rawHeaders'>): boolean {
   return valuesOf(fields, 'content-length').length + valuesOf(fields, 'transfer-encoding').length > 0
 }
 
-/** The same for one that changes the protocol: any other than this one could carry requests that nobody has looked at. */
+/** The same for one that changes the protocol: any other than this one could carry requests that are not judged. */
 export function upgradeRefusalOf(request: Request, host: TerminatedHost): Refusal | undefined {
   const refusal = refusalOf(request, host)
   if (refusal !== undefined) return refusal
@@ -123,7 +123,7 @@ export function fieldsForServer(request: Request, host: TerminatedHost, isUpgrad
   return [...kept.flat(), ...host.headers.flatMap(({ name, value }) => [name, value]), ...connection]
 }
 
-/** The fields of an answer for the command; the length of a body that ends with the connection is told anew. */
+/** The fields of an answer for the command; the length of a body that ends with the connection is computed anew. */
 export function fieldsForClient(raw: readonly string[]): string[] {
   const fields = fieldsOf(raw)
   const isDropped = isHop(fields)

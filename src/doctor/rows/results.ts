@@ -4,7 +4,7 @@ import { type Attempt, first, judged, type Row, shell, unless, unlessRan } from 
 
 const MIB = 1024 ** 2
 
-/** What an argument must survive. */
+/** Arguments that must arrive unchanged. */
 const WORDS = ['', '--bind', '-', '--', 'a\nb\t', '$(id) "\'\\', 'ü€😀', 'x'.repeat(100_000)]
 const hex = (word: string): string => Buffer.from(word).toString('hex')
 
