@@ -269,7 +269,7 @@ function compileWithoutNode(types) {
   for (const name of readdirSync(types, { recursive: true }).filter((name) => name.endsWith('.d.ts'))) {
     const file = join(types, name)
     const text = readFileSync(file, 'utf8').replaceAll(
-      /^.*(?:from 'node:|import\('node:|\bNodeJS\.|: Buffer\b).*$/gm,
+      /^.*(?:from 'node:|import\('node:|\bNodeJS\.|[<:] ?Buffer\b).*$/gm,
       '// @ts-ignore: needs @types/node\n$&',
     )
     writeFileSync(file, name === 'index.d.ts' ? `/// <reference path="./globals.d.ts" />\n${text}` : text)

@@ -1,12 +1,10 @@
 /**
- * The door of the core for src/fleet and src/mcp: they import this file and nothing else of src/. A name that is not here is free to
- * change; tests/architecture.test.ts holds both.
+ * The door of the core for src/fleet and src/mcp: they import this file, and src/mcp the schemas of src/config, whose types the library
+ * must not need. A name that is not here is free to change; tests/architecture.test.ts holds both.
  */
 export type { Isolation } from './backends/backend.ts'
 export { HeadTail, type Listener } from './backends/capture.ts'
 export { openUnlinked } from './backends/child-process.ts'
-export { jsonSchemaOf } from './config/json-schema.ts'
-export { keysOfSchema, schemaProblems, sentenceOf } from './config/schema-problems.ts'
 export type { Change } from './cow/change.ts'
 export { applyLayer, changesOf, discardLayer, findLayer, type Layer } from './cow/layers.ts'
 export { doctor } from './doctor/checks.ts'

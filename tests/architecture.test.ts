@@ -39,7 +39,11 @@ const FLOORS: readonly (readonly string[])[] = [
  */
 const FENCES: readonly { readonly part: string; readonly doors: readonly string[]; readonly from: RegExp }[] = [
   { part: 'fleet', doors: ['core.ts'], from: /^(?:index\.ts$|cli\/commands\/)/ },
-  { part: 'mcp', doors: ['core.ts'], from: /^cli\/commands\/mcp\.ts$/ },
+  {
+    part: 'mcp',
+    doors: ['core.ts', 'config/json-schema.ts', 'config/schema-problems.ts'],
+    from: /^cli\/commands\/mcp\.ts$/,
+  },
   { part: 'terminator', doors: ['network/termination.ts', 'os/passed-signals.ts'], from: /^$/ },
   {
     part: 'backends/docker',

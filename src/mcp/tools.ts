@@ -3,7 +3,8 @@
  * follows. Pure.
  */
 import { z } from 'zod'
-import { jsonSchemaOf, keysOfSchema, schemaProblems, sentenceOf } from '../core.ts'
+import { jsonSchemaOf } from '../config/json-schema.ts'
+import { keysOfSchema, schemaProblems, sentenceOf } from '../config/schema-problems.ts'
 import { STREAMS } from './outputs.ts'
 
 /* ---- arguments ---- */
