@@ -1,7 +1,7 @@
 import { configDefaults, defineConfig } from 'vitest/config'
 import { unusedGoldens } from './tests/support/unused-goldens.ts'
 
-// `scripts/test.mjs` asks for machine-readable counts beside what people read.
+// scripts/test/ asks for counts that it can parse, in addition to the text for people.
 const countsFile = process.env.LLM_DO_TEST_COUNTS
 
 const shared = {
@@ -10,7 +10,7 @@ const shared = {
   setupFiles: ['tests/support/surroundings.ts', 'tests/support/golden.ts'],
   exclude: [...configDefaults.exclude, 'tests/vm/**'],
   pool: 'forks' as const,
-  // What is waited for comes, on a busy machine late; vitest's second is a measurement.
+  // An awaited event comes late on a busy machine; vitest's default of a second measures the machine.
   expect: { poll: { timeout: 15_000 } },
 }
 
@@ -60,7 +60,7 @@ export default defineConfig({
           ...system,
           name: 'system',
           include: ['tests/**/*.system.test.ts'],
-          // One file at a time: scripts/test/ runs several such processes side by side, each with directories of its own.
+          // One file at a time: scripts/test/ runs several such processes side by side, each with separate directories.
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },

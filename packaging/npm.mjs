@@ -36,7 +36,7 @@ const mainManifest = (arches) => ({
     },
     './package.json': './package.json',
   },
-  // Found beside this one (src/fleet/package-file.ts).
+  // Found next to this one (src/fleet/package-file.ts).
   peerDependencies: { [FLEET]: version },
   peerDependenciesMeta: { [FLEET]: { optional: true } },
   // Everything that runs is bundled.
@@ -60,7 +60,7 @@ const platformManifest = (arch) => ({
 const writeManifest = (directory, manifest) =>
   writeFileSync(join(directory, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
 
-/** What only the node of this machine can use stays here. */
+/** Files that only the node of this machine can use stay here. */
 const isForAll = (file) => !/\.compiled$|\/node-path$|\/dist\/fleet$/.test(file)
 
 function stageMain(directory, arches) {

@@ -2,10 +2,10 @@
 //   index.cjs         the library, and its type declarations in types/; what it rarely needs is loaded when it does
 //   index.js          the same for import: one copy for a program that uses both, so that its classes are the same, too
 //   types-cjs/        the same declarations for require(): the compiler takes the kind of a module from the package.json around it
-//   cli.cjs           what node is given to run: starts the program from what compile.mjs made of it
-//   cli-VERB.cjs      the same for a verb that is a program of its own, VERB-SUM.cjs
+//   cli.cjs           the file that node runs: starts the program from the form that compile.mjs compiled
+//   cli-VERB.cjs      the same for a verb that is a separate program, VERB-SUM.cjs
 //   program-SUM.cjs   the command, one file: every further one costs its start more than what it holds
-//   terminator.cjs    what ends TLS for a run with credentials, on the host (src/terminator/main.ts)
+//   terminator.cjs    ends TLS for a run with credentials, on the host (src/terminator/main.ts)
 //   mcp-SUM.cjs       the verb of that name with all that it needs
 //   PACKAGE-SUM.cjs   large packages that most runs do not need
 //   fleet/            the queue, the database and the page of a fleet (src/fleet/package-file.ts)
@@ -139,7 +139,7 @@ const script = {
   format: 'cjs',
   outExtension: { '.js': '.cjs' },
   charset: 'ascii',
-  // What is loaded late is loaded by require(), as everything here.
+  // Late modules are loaded by require(), as everything here.
   supported: { 'dynamic-import': false },
   minifyWhitespace: true,
   define: { 'import.meta.dirname': '__dirname', 'import.meta.url': '__filename' },
@@ -152,7 +152,7 @@ async function buildScript(name, { entryPoint, plugins, outdir = made }) {
   return basename(Object.keys(metafile.outputs)[0])
 }
 
-/** What node is given to run. */
+/** Builds the file that node runs. */
 async function buildStart(name, program) {
   await build({
     ...script,
@@ -299,5 +299,5 @@ if (process.argv.includes('--without-types')) {
 rmSync(target, { recursive: true, force: true })
 renameSync(made, target)
 writeFileSync(join(root, 'build/bundled.json'), `${JSON.stringify([...bundled].sort(), null, 2)}\n`)
-// What `true` has to say of this machine's sandboxes is of no interest here.
+// Whether `true` runs in this machine's sandboxes does not matter here.
 execFileSync(process.execPath, [join(root, 'scripts/compile.mjs'), target], { stdio: 'ignore' })

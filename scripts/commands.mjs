@@ -10,7 +10,7 @@ const text = readFileSync(join(root, 'scripts/portable.sh'), 'utf8')
 const contract = readFileSync(join(root, 'native/lib/contract.h'), 'utf8')
 const [, withoutDebugger] = /#define NODE_WITHOUT_DEBUGGER "(.*?)"/.exec(contract)
 
-/** What is written as `llm-do-exec WORDS` is meant as `llm-do exec WORDS`. */
+/** `llm-do-exec WORDS` means `llm-do exec WORDS`. */
 const FIRST = { 'llm-do': '', 'llm-do-exec': '"=exec"' }
 
 mkdirSync(directory, { recursive: true })

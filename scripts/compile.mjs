@@ -2,7 +2,7 @@
 //   node scripts/compile.mjs [DIRECTORY of dist [VERB]]
 // Only the node that ran this can use it, so it is made again where the package is installed. The program is run here, on `true`,
 // for the compiler to see which functions a run needs; where there can be no sandbox (docker is left alone), those up to the refusal.
-// Which node that was is put on record for native/client/find-node.c: the same one starts the program, whatever PATH says then.
+// The path of that node is recorded for native/client/find-node.c: the same one starts the program, whatever PATH says then.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -16,7 +16,7 @@ const directory = resolve(process.argv[2] ?? join(root, 'dist'))
 const verb = process.argv[3]
 const cli = join(directory, verb === undefined ? 'cli.cjs' : `cli-${verb}.cjs`)
 
-// Each verb that is a program of its own is started by itself, because a program ends its process.
+// Each verb that is a separate program gets its own process, because a program ends its process.
 if (verb === undefined)
   for (const name of readdirSync(directory)) {
     const [, alone] = /^cli-([a-z]+)\.cjs$/.exec(name) ?? []
@@ -24,7 +24,7 @@ if (verb === undefined)
       execFileSync(process.execPath, [fileURLToPath(import.meta.url), directory, alone], { stdio: 'ignore' })
   }
 
-/** What cli.cjs makes: compiled anew, whatever was kept before. */
+/** The scripts of cli.cjs: compiled anew, whatever was kept before. */
 const scripts = []
 class KeptScript extends vm.Script {
   constructor(text, { filename }) {

@@ -55,7 +55,7 @@ const failureTable = (failures) => [
   '',
 ]
 
-/** @param options the names of ours, by whether their value is the next word */
+/** @param options the names of our options, by whether their value is the next word */
 export function header(contract, options) {
   const { verbs, frames, reasons, status, guardStatus, netVerdicts, observations, key, keyVariables, constants } =
     contract
@@ -66,7 +66,7 @@ export function header(contract, options) {
     '',
     ...Object.entries(constants).map(([name, { value, about }]) => `#define ${name} ${quote(value)}${comment(about)}`),
     '',
-    '/* Of a launch file entry. */',
+    '/* Limits of a launch file entry. */',
     ...enumeration(
       'verb',
       'V_',
@@ -77,7 +77,7 @@ export function header(contract, options) {
     ...table('VERB_TABLE', 'V_', verbNames, (name) => `, ${verbs[name].words.length}`),
     `#define ENTRY_WORDS_MAX ${Math.max(...verbNames.map((name) => verbs[name].words.length))}`,
     '',
-    '/* Of a frame. */',
+    '/* Kinds of frame. */',
     ...enumeration(
       'frame_kind',
       'FRAME_',
@@ -93,7 +93,7 @@ export function header(contract, options) {
     words('SIGNAL_NAMES', contract.signals),
     '/* No message names these. */',
     `#define QUIET_SIGNALS ${contract.quietSignals.join(', ')}`,
-    '/* What came of the attempts to reach a host. */',
+    '/* Results of the attempts to reach a host. */',
     ...enumeration(
       'net_verdict',
       'NET_',
@@ -101,7 +101,7 @@ export function header(contract, options) {
       Object.entries(netVerdicts).map(([name, { value, about }]) => ({ name, value, about })),
     ),
     ...table('NET_VERDICT_TABLE', 'NET_', Object.keys(netVerdicts)),
-    '/* What the sandbox refuses a command. */',
+    '/* Kinds of refusal. */',
     ...enumeration(
       'observation',
       'OBSERVED_',
@@ -118,15 +118,15 @@ export function header(contract, options) {
     words('KEY_VARIABLES', keyVariables),
     '/* One of them is in every path of a toolchain. */',
     words('TOOLCHAIN_WORDS', contract.toolchainWords),
-    '/* By which a shell begins something of its own. */',
+    '/* Operators by which a shell starts another command. */',
     words('SHELL_WORDS', contract.shellWords),
-    '/* Of bash, before a script; none is an option of ours. */',
+    '/* Options of bash, before a script; none is one of our options. */',
     words('BASH_OPTIONS', contract.bashOptions),
     '/* Options whose value is SRC[:TARGET]. */',
     words('PLACE_OPTIONS', contract.placeOptions),
     '/* Our options whose value is the next word, unless it is in the same. */',
     words('OPTIONS_BEFORE_VALUE', options.beforeValue),
-    '/* Those that have none, or only in the same word. */',
+    '/* Options without a value, or with one in the same word. */',
     words('OPTIONS_ALONE', options.alone),
   ]
   return `${lines.join('\n')}\n`
@@ -165,14 +165,14 @@ export function module(contract) {
   const fields = (keys, mark) =>
     Object.entries(keys).map(([name, type]) => `  readonly ${name}${mark}: ${TS_TYPES[type]}`)
   const lines = [
-    `/** What the TypeScript and the C part must agree on. Made from ${SOURCE} by scripts/contract.mjs: change it there. Pure. */`,
+    `/** The contract between the TypeScript and the C part. Made from ${SOURCE} by scripts/contract.mjs: change it there. Pure. */`,
     '',
     ...Object.entries(constants).flatMap(([name, { value, about }]) => [
       ...(about === undefined ? [] : [`/** ${about} */`]),
       `export const ${name} = ${tsQuote(value)}`,
     ]),
     '',
-    '/** Verb of a launch file entry -> number of its words. `end` is written by itself. */',
+    '/** Verb of a launch file entry -> number of its words. The writer adds `end`. */',
     ...mapping(
       'VERBS',
       Object.entries(verbs)
@@ -211,7 +211,7 @@ export function module(contract) {
     '  readonly gone: boolean',
     '}',
     '',
-    '/** What came of the attempts to reach a host. */',
+    '/** Results of the attempts to reach a host. */',
     ...list('NET_VERDICTS', Object.keys(netVerdicts)),
     'export type NetVerdict = (typeof NET_VERDICTS)[number]',
     '',
@@ -230,7 +230,7 @@ export function module(contract) {
     '  readonly bytesOut: number',
     '}',
     '',
-    '/** What the sandbox refuses a command. */',
+    '/** Kinds of refusal. */',
     ...list('OBSERVATIONS', Object.keys(observations)),
     'export type Observation = (typeof OBSERVATIONS)[number]',
     '',
@@ -240,11 +240,11 @@ export function module(contract) {
     '  /** Inside; or ADDRESS:PORT. */',
     '  readonly path: string',
     '  readonly count: number',
-    '  /** Which of all observed calls it was the last time. */',
+    '  /** Its number among all observed calls, the last time. */',
     '  readonly last: number',
     '}',
     '',
-    "/** Launch's line of JSON. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */",
+    "/** Launch's line of JSON. Times are CLOCK_MONOTONIC; -1 means that the counter is missing. */",
     'export interface LaunchStatus {',
     ...fields(status, ''),
     ...fields(guardStatus, '?'),
@@ -266,9 +266,9 @@ export function module(contract) {
     ...list('KEY_VARIABLES', keyVariables),
     '/** One of them is in every path of a toolchain. */',
     ...list('TOOLCHAIN_WORDS', contract.toolchainWords),
-    '/** By which a shell begins something of its own. */',
+    '/** Operators by which a shell starts another command. */',
     ...list('SHELL_WORDS', contract.shellWords),
-    '/** Of bash, before a script; none is an option of ours. */',
+    '/** Options of bash, before a script; none is one of our options. */',
     ...list('BASH_OPTIONS', contract.bashOptions),
   ]
   return `${lines.join('\n')}\n`

@@ -1,4 +1,4 @@
-// What `--help` and `--version` print, for native/client/help-text.c, which prints it without starting node: for each command line its words
+// The texts of `--help` and `--version` for native/client/help-text.c, which prints them without starting node: for each command line its words
 // without `--help`, with blanks between them, then the text; each ended by NUL.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * A model that says what it is told to: `mock-model.mjs PORT COMMAND...` answers each request with a call of the client's shell tool, one
+ * A model with given answers: `mock-model.mjs PORT COMMAND...` answers each request with a call of the client's shell tool, one
  * COMMAND after the other, and then with "Done.". So a coding agent makes real tool calls without a key and without a network. It speaks
  * the chat completions and responses of OpenAI, the messages of Anthropic and the contents of Gemini, always as a stream of events.
  * How far a conversation is, its own history says: the results of tools in it are counted, and nothing is kept here.

@@ -20,7 +20,7 @@ const sides = (text) => ({
   replace: text.replace(CHANGED, (_, _removed, instead = '', added = instead) => added),
 })
 
-/** A unit of the native code is no project of vitest. */
+/** Units of the native code run outside of vitest. */
 function projectOf(test) {
   if (test.endsWith('.c')) return 'native'
   return test.endsWith('.system.test.ts') ? 'system' : test.endsWith('.sweep.test.ts') ? 'sweep' : 'unit'

@@ -46,7 +46,7 @@ function newCopy(directory, index) {
   for (const place of Object.values(places)) mkdirSync(place, { mode: 0o700 })
   return {
     checkout,
-    /** What the copy was built of before the last row was undone. */
+    /** The sources of the copy's last build, before the last row was undone. */
     stale: new Set(),
     run: (words, limitMs, env = {}) => {
       const [file, ...argv] = inOwnPlaces(words, places)
@@ -81,7 +81,7 @@ async function triedNatively(copy, { name }) {
   return { failed: Array(Number(failed)).fill(name), ran: Number(passed) + Number(failed) }
 }
 
-/** Which tests failed, and how many ran; nothing when vitest wrote no report. */
+/** The failed tests, and the number that ran; nothing when vitest wrote no report. */
 async function tried(copy, { project, file, name }) {
   if (project === 'native') return triedNatively(copy, { name })
   const counts = join(copy.checkout, 'counts.json')

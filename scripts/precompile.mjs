@@ -1,5 +1,5 @@
-// What is found out when the program is built, so that no run has to: what the schema and the YAML parser make of the layers that come
-// with it, for src/policy/precompiled.ts, and the filters of its seccomp profiles, for src/seccomp/precompiled.ts. A shipped profile that is wrong
+// Results that the build computes, so that no run has to: the shipped layers as the schema and the YAML parser read them,
+// for src/policy/precompiled.ts, and the filters of its seccomp profiles, for src/seccomp/precompiled.ts. A shipped profile that is wrong
 // ends the build here.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

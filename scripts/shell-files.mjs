@@ -1,4 +1,4 @@
-// What a shell's user expects of an installed program: the manual page and the completions, each under the name that it is looked for by.
+// The manual page and the completions, each under the name by which man(1) and the shells find it.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -18,7 +18,7 @@ function lastCommit(root) {
   try {
     return execFileSync('git', ['log', '-1', '--format=%ct'], { cwd: root, stdio: ['ignore', 'pipe', 'ignore'] })
   } catch {
-    return 0 // Sources without a history: whoever packs them sets SOURCE_DATE_EPOCH.
+    return 0 // Sources without a history: their packer sets SOURCE_DATE_EPOCH.
   }
 }
 

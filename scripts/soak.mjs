@@ -8,7 +8,7 @@ import { build } from 'esbuild'
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const outfile = join(root, 'build/soak.mjs')
 
-/** Each module goes on knowing where it lies. */
+/** Each module still knows its own directory. */
 const directories = {
   name: 'places',
   setup(bundle) {

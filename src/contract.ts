@@ -1,4 +1,4 @@
-/** What the TypeScript and the C part must agree on. Made from native/contract.yaml by scripts/contract.mjs: change it there. Pure. */
+/** The contract between the TypeScript and the C part. Made from native/contract.yaml by scripts/contract.mjs: change it there. Pure. */
 
 /** first word of every launch file */
 export const LAUNCH_FILE_MAGIC = 'llm-do-launch-2'
@@ -99,7 +99,7 @@ export const EXIT_NOT_FOUND = 127
 /** 128 + SIGKILL: a limit ended it, or nothing reported its end */
 export const EXIT_KILLED = 137
 
-/** Verb of a launch file entry -> number of its words. `end` is written by itself. */
+/** Verb of a launch file entry -> number of its words. The writer adds `end`. */
 export const VERBS = {
   /** bwrap|unshare|none; read by launch, stager, init; none: no namespaces, and the host's own tree (sandbox/host-root.h) */
   engine: 1,
@@ -416,7 +416,7 @@ export interface Attempt {
   readonly gone: boolean
 }
 
-/** What came of the attempts to reach a host. */
+/** Results of the attempts to reach a host. */
 export const NET_VERDICTS = [
   'allowed',
   'not-listed',
@@ -444,7 +444,7 @@ export interface ReachedHost {
   readonly bytesOut: number
 }
 
-/** What the sandbox refuses a command. */
+/** Kinds of refusal. */
 export const OBSERVATIONS = [
   'read-only',
   'hidden-read',
@@ -462,11 +462,11 @@ export interface Observed {
   /** Inside; or ADDRESS:PORT. */
   readonly path: string
   readonly count: number
-  /** Which of all observed calls it was the last time. */
+  /** Its number among all observed calls, the last time. */
   readonly last: number
 }
 
-/** Launch's line of JSON. Times are CLOCK_MONOTONIC; -1 stands for a counter that is not there. */
+/** Launch's line of JSON. Times are CLOCK_MONOTONIC; -1 means that the counter is missing. */
 export interface LaunchStatus {
   readonly reason: Reason
   readonly code: string
@@ -634,7 +634,7 @@ export const TOOLCHAIN_WORDS = [
   'opt',
   'sdk',
 ] as const
-/** By which a shell begins something of its own. */
+/** Operators by which a shell starts another command. */
 export const SHELL_WORDS = [
   '!',
   '.',
@@ -664,7 +664,7 @@ export const SHELL_WORDS = [
   'coproc',
   'select',
 ] as const
-/** Of bash, before a script; none is an option of ours. */
+/** Options of bash, before a script; none is one of our options. */
 export const BASH_OPTIONS = [
   '--login',
   '--noprofile',

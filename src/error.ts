@@ -39,7 +39,7 @@ export const ERROR_CODES = {
 export type ErrorCode = keyof typeof ERROR_CODES
 
 export interface SandboxErrorOptions {
-  /** What to do about it; a command where it can be one. */
+  /** The fix; a command where possible. */
   readonly hint?: string
   /** Everything that is wrong when there is more than one thing, one line each. */
   readonly problems?: readonly string[]

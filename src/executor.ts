@@ -114,7 +114,7 @@ function refused(error: unknown, command: readonly string[]): Result {
   throw error
 }
 
-/** What a message about a value calls it. */
+/** Names of the values in messages. */
 const PLACES = {
   'resources.timeout': 'timeout',
   'resources.memory': 'memoryLimit',

@@ -40,7 +40,7 @@ export type { Diff } from './run/diff.ts'
 export type { CopyOnWrite, ExecResult } from './run/layer-handle.ts'
 
 /**
- * What this machine can hold, and what to do about the rest; tries one run of the default profile.
+ * Checks this machine and suggests fixes; tries one run of the default profile.
  * @param options.env its PATH leads to the programs that are looked at; default that of this process
  * @throws OptionsError; never for a machine that can run nothing: that is what it reports
  */
@@ -50,8 +50,8 @@ export async function doctor(options: { readonly env?: Environment } = {}): Prom
 }
 
 /**
- * Runs the tasks of `options.source`, each command in a sandbox of its own, until there are none or `options.signal` is aborted.
- * @throws OptionsError; what `take` has failed with, when what runs has ended
+ * Runs the tasks of `options.source`, each command in a new sandbox, until there are none or `options.signal` is aborted.
+ * @throws OptionsError; the error of `take`, after the running tasks have ended
  */
 export async function serveTasks(options: ServeTasksOptions): Promise<void> {
   // Most programs run no fleet: what it needs is loaded here.

@@ -52,7 +52,7 @@
 #define EXIT_NOT_FOUND 127
 #define EXIT_KILLED 137 /* 128 + SIGKILL: a limit ended it, or nothing reported its end */
 
-/* Of a launch file entry. */
+/* Limits of a launch file entry. */
 enum verb {
   V_ENGINE, /* bwrap|unshare|none; read by launch, stager, init; none: no namespaces, and the host's own tree (sandbox/host-root.h) */
   V_WORD, /* WORD; read by stager; bwrap's argv, its path first */
@@ -224,7 +224,7 @@ enum verb {
 
 #define ENTRY_WORDS_MAX 6
 
-/* Of a frame. */
+/* Kinds of frame. */
 enum frame_kind {
   FRAME_CALLER = 1, /* struct inherited */
   FRAME_RUN = 2, /* the command: argc, envc, its umask, then the words, each ended by NUL, as for init */
@@ -293,7 +293,7 @@ enum reason {
 #define SIGNAL_NAMES "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1", "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR", "SIGSYS"
 /* No message names these. */
 #define QUIET_SIGNALS SIGPIPE, SIGINT, SIGTERM, SIGHUP
-/* What came of the attempts to reach a host. */
+/* Results of the attempts to reach a host. */
 enum net_verdict {
   NET_ALLOWED = 1,
   NET_NOT_LISTED = 2, /* no rule allows it */
@@ -315,7 +315,7 @@ enum net_verdict {
   ROW(NET_PUBLISHED, "published") \
   ROW(NET_UNRESOLVED, "unresolved")
 
-/* What the sandbox refuses a command. */
+/* Kinds of refusal. */
 enum observation {
   OBSERVED_READ_ONLY = 1, /* to change a file, since its mount is read-only */
   OBSERVED_HIDDEN_READ = 2, /* to read a file or enter a directory that the host has and the sandbox has not */
@@ -397,13 +397,13 @@ enum key_word {
 #define KEY_VARIABLES "PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT", "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT"
 /* One of them is in every path of a toolchain. */
 #define TOOLCHAIN_WORDS ".asdf", ".bun", ".cargo", ".conda", ".deno", ".dotnet", ".gem", ".ghcup", ".goenv", ".jdks", ".jenv", ".juliaup", ".linuxbrew", ".local", ".nimble", ".nodenv", ".npm-global", ".nvm", ".opam", ".pixi", ".pyenv", ".rbenv", ".rustup", ".rye", ".sdkman", ".volta", ".yarn", "anaconda", "anaconda3", "cargo", "fnm", "go", "mambaforge", "micromamba", "miniconda", "miniconda3", "miniforge3", "nix", "opt", "sdk"
-/* By which a shell begins something of its own. */
+/* Operators by which a shell starts another command. */
 #define SHELL_WORDS "!", ".", ":", "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "eval", "exec", "source", "command", "builtin", "trap", "alias", "set", "time", "function", "coproc", "select"
-/* Of bash, before a script; none is an option of ours. */
+/* Options of bash, before a script; none is one of our options. */
 #define BASH_OPTIONS "--login", "--noprofile", "--norc", "--posix"
 /* Options whose value is SRC[:TARGET]. */
 #define PLACE_OPTIONS "--ro", "--rw", "--cow"
 /* Our options whose value is the next word, unless it is in the same. */
 #define OPTIONS_BEFORE_VALUE "--add-header", "--add-host", "--after-secrets", "--allow-host", "--allow-local", "--allow-request", "--apply", "--approval", "--audit", "--backend", "--cache", "--cgroup-parent", "--cow", "--cow-continue", "--cow-keep", "--cow-size", "--cow-upper", "--cpu-time", "--cpus", "--credential", "--deny-host", "--docker-reuse", "--engine", "--env", "--hide", "--home", "--image", "--in", "--memory", "--net", "--output", "--pids", "--pool", "--profile", "--protect", "--protect-not", "--proxy", "--publish", "--read-bps", "--read-iops", "--require", "--ro", "--run", "--runtime", "--rw", "--seccomp", "--shm", "--socket", "--swap", "--timeout", "--tmp", "--tmpfs", "--toolchains", "--why", "--workdir", "--worker", "--workshop", "--write-bps", "--write-iops", "--zone"
-/* Those that have none, or only in the same word. */
+/* Options without a value, or with one in the same word. */
 #define OPTIONS_ALONE "--allow-shell-syntax", "--argv", "--best-effort", "--die-with-parent", "--explain", "--git-identity", "--json", "--log", "--no-workspace", "--plan", "--repository", "--same-path", "--self-inside", "--ssh-agent", "--terminate-tls", "--tty"

@@ -42,7 +42,7 @@ async function runFile({ file, name }) {
   if (name === undefined) vitest.resetGlobalTestNamePattern()
   else vitest.setGlobalTestNamePattern(new RegExp(name))
   const { testModules: all, unhandledErrors } = await vitest.runTestSpecifications(wanted)
-  // vitest goes on counting over all runs of a process.
+  // vitest counts over all runs of a process.
   const testModules = all.filter(({ moduleId }) => moduleId.endsWith(`/${file}`))
   const tests = testModules.flatMap((module) => [...module.children.allTests()].map(reported))
   // A failed hook of a suite leaves its tests skipped, and only the suite has the error.

@@ -1,4 +1,4 @@
-// What a run of the tests shows: a line for each stage, the slowest files, the failures, and the sum as the last line.
+// Prints a run of the tests: a line for each stage, the slowest files, the failures, and the sum as the last line.
 const isTerminal = process.stderr.isTTY === true
 
 export const print = (text) => process.stdout.write(`${text}\n`)

@@ -24,7 +24,7 @@ const state = { isStopping: false }
 /** After Ctrl-C or SIGTERM nothing new starts. */
 export const isStopping = () => state.isStopping
 
-/** Starts a program in a process group of its own and remembers it until it ends. */
+/** Starts a program in a new process group and remembers it until it ends. */
 export function start(file, argv, options) {
   const child = spawn(file, argv, { detached: true, ...options })
   started.add(child)

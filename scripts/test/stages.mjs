@@ -26,7 +26,7 @@ const REQUIRED = [
   ],
   ...['plain-user', 'kernel-headers', 'newer-nodes'],
 ]
-/** Those of test-all alone. */
+/** Stages of test-all alone. */
 const REQUIRED_DEEP = ['podman', 'vm', 'aarch64-cc', 'mmdebstrap', 'libfuzzer', 'network-clients', 'chromium']
 /** The docker daemon belongs to root, and other versions of node are in root's checkout only. */
 const REQUIRED_OF_A_USER = ['bwrap', 'unshare', 'wasi', 'strace', 'python', 'git', 'gcc', 'ssh-agent']
@@ -183,7 +183,7 @@ export async function system(files, { name, isDeep, times = 1, onFile } = {}) {
 
 const make = (target) => program(['make', '--no-print-directory', target], `make ${target}`)
 
-/** What needs no sandbox. The analyzers run beside everything, with what the other stages leave of the processors. */
+/** Stages without a sandbox. The analyzers run in parallel with everything, on the processor time that the other stages leave. */
 export const STAGES = {
   lint: { title: 'lint and format', run: () => make('lint') },
   types: { title: 'the TypeScript compiler over sources and tests', run: () => make('types') },

@@ -1,4 +1,4 @@
-// Which system tests a working change reaches: the changed files against what each room of the sources is tried by.
+// Finds the system tests that a working change reaches: the changed files against the tests of each room.
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

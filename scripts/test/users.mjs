@@ -1,7 +1,7 @@
-// The users that system tests run as, and what keeps the lanes of one run apart.
+// The users that system tests run as, and the directories that keep the lanes of one run apart.
 //
 // A file of tests counts what its user's runs leave, and calls `prune`. So a lane has the runtime and state directories of its user for
-// itself: a lane of root gets mounts of its own over them, a lane of a plain user has an id of its own when root runs the tests, and a
+// itself: a lane of root gets new mounts over them, a lane of a plain user has another id when root runs the tests, and a
 // runtime directory for each file in any case (tests/support/own-directory.ts).
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
