@@ -66,7 +66,7 @@ export function header(contract, options) {
     '',
     ...Object.entries(constants).map(([name, { value, about }]) => `#define ${name} ${quote(value)}${comment(about)}`),
     '',
-    '/* Limits of a launch file entry. */',
+    '/* Verbs of a launch file entry. */',
     ...enumeration(
       'verb',
       'V_',

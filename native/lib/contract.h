@@ -52,7 +52,7 @@
 #define EXIT_NOT_FOUND 127
 #define EXIT_KILLED 137 /* 128 + SIGKILL: a limit ended it, or nothing reported its end */
 
-/* Limits of a launch file entry. */
+/* Verbs of a launch file entry. */
 enum verb {
   V_ENGINE, /* bwrap|unshare|none; read by launch, stager, init; none: no namespaces, and the host's own tree (sandbox/host-root.h) */
   V_WORD, /* WORD; read by stager; bwrap's argv, its path first */
