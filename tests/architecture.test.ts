@@ -65,14 +65,14 @@ const backendFloorOf = (path: string): number => {
 const SHARED = 4
 const backendPartOf = (path: string): string => path.split('/').slice(0, 2).join('/')
 
-/** What only an edge file may import. */
+/** Modules for edge files only. */
 const EDGE_MODULES = [
   ...['fs', 'fs/promises', 'child_process', 'net', 'http', 'https', 'http2', 'tls', 'dgram', 'dns', 'dns/promises'],
   ...['worker_threads', 'timers', 'timers/promises', 'tty', 'readline', 'readline/promises'],
 ].map((name) => `node:${name}`)
 const EDGE_PACKAGES = ['execa', 'tmp-promise', 'pidusage']
 
-/** What only an edge file may say: the clock, chance, the environment and the process itself. */
+/** Words for edge files only: the clock, chance, the environment and the process itself. */
 const EDGE_WORDS =
   /\bprocess\.(?:env|argv|cwd|exit|kill|on|once|hrtime|stdin|stdout|stderr|getuid|getgid|umask|exitCode)\b|\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bMath\.random\b|\bset(?:Timeout|Interval|Immediate)\(|\b(?:homedir|tmpdir|hostname|userInfo|fetch)\(|\brandom(?:Bytes|UUID|Int|FillSync)\b|\bgetRandomValues\b/
 
@@ -140,7 +140,7 @@ const backendClimbsOf = (source: Source): readonly string[] =>
     .filter((target) => backendPartOf(target) !== backendPartOf(source.path))
     .filter((target) => {
       const [from, to] = [backendFloorOf(source.path), backendFloorOf(target)]
-      // What all share is one floor, and its files know each other.
+      // The shared files are one floor, and know each other.
       return to < from || (to === from && to !== SHARED)
     })
     .map((target) => `${source.path} -> ${target}`)

@@ -38,7 +38,7 @@ describeWith(['bwrap', 'userns'], 'the hook for commands of the model', () => {
   const { hooks } = JSON.parse(files['~/.claude/settings.json'] ?? '') as Settings
   const entry = hooks.PreToolUse[0]?.hooks[0]?.command ?? ''
 
-  /** What the client does: the entry is started by sh with the call on stdin. */
+  /** Acts as the client: sh starts the entry with the call on stdin. */
   async function hooked(input: string, site: Site): Promise<Ran> {
     await writeFiles(files, site)
     return runScript(`exec sh -c ${quoted(entry)}`, site, { input })

@@ -21,9 +21,9 @@ interface Row {
   readonly isDeep?: true
   readonly needs?: readonly Need[]
   readonly files?: Files
-  /** What else the reader has. */
+  /** Other files and variables of the reader. */
   readonly prepare?: (site: Site) => Promise<RunOptions | undefined>
-  /** What the recipe prints. */
+  /** Output of the recipe. */
   readonly shows: string | RegExp
   /** Of stderr; nothing by default. */
   readonly says?: RegExp

@@ -18,13 +18,13 @@ export interface Cell {
 
 export interface Observed {
   readonly world: World
-  /** What the attack itself printed. */
+  /** Output of the attack. */
   readonly printed: string
   /** Every run of it, in order. */
   readonly runs: readonly Ran[]
 }
 
-/** What was harmed, in words; nothing when the host is as it was. */
+/** The damage, in words; empty when the host is unchanged. */
 export type Harm = string | undefined
 
 export interface Attack {
@@ -37,11 +37,11 @@ export interface Attack {
   readonly on?: (cell: Cell) => boolean
   /** Too long for `make test`: table.user.deep.system.test.ts tries it. */
   readonly isDeep?: boolean
-  /** What is on the host before. */
+  /** Files and processes on the host before the attack. */
   readonly prepare?: (world: World) => Promise<void>
   /** A shell script for the inside; rows with nothing but this share one sandbox, and the soak takes its steps from all of them. */
   readonly script?: (world: World) => string
-  /** Runs of its own: a script in a sandbox with other options, or several, or a racer at the same time. */
+  /** Extra runs: a script in a sandbox with other options, or several, or a racer at the same time. */
   readonly attempt?: (stage: Stage) => Promise<void>
   readonly harmed: (seen: Observed) => Harm | Promise<Harm>
   /** Without the wall: the same on the host, or another way, or why there is none. */

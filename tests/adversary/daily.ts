@@ -14,7 +14,7 @@ export async function harmedIn(site: CellSite, attacks: readonly Attack[]) {
   return found.filter(({ kind }) => kind === 'harmed' || kind === 'untried')
 }
 
-/** One test for each row that has a sandbox of its own, and one control for every row. */
+/** One test for each row with a separate sandbox, and one control for every row. */
 export function testAttacks(attacks: readonly Attack[]): void {
   describeWith(['git', 'unshare', 'userns'], 'the adversary', () => {
     const alone = attacks.filter((attack) => !isShared(attack) && !attack.isDeep && (attack.on?.(CELL) ?? true))

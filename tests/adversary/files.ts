@@ -39,7 +39,7 @@ const REACH: readonly Attack[] = [
     sentence: 'What lies above the root is something else than the root.',
     script: () =>
       'test "$(ls -a /)" = "$(ls -a /..)" || echo DIFFERS; for at in /../etc/shadow /../sys/kernel /../root; do test -e $at && echo SEEN; done',
-    // What the image of a container shows is the daemon's choice.
+    // The content of a container's image is the daemon's choice.
     on: isNamespace,
     harmed: ({ printed: text }) => (/DIFFERS|SEEN/.test(text) ? 'the root of the host can be seen' : undefined),
     control: 'bare',

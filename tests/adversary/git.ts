@@ -118,7 +118,7 @@ const WAYS: readonly GitWay[] = [
   },
 ]
 
-/** What the host left there for a command to change: a program, or a file that git includes. */
+/** Files of the host that a command may change: a program, or a file that git includes. */
 const leave = (world: World, path: string, text: string): void => {
   put(world, join(world.zone, path), text)
   chmodSync(join(world.zone, path), 0o755)
@@ -188,7 +188,7 @@ const NAMED: readonly GitWay[] = [
   },
 ]
 
-/** A directory that is no repository, as a zone. */
+/** A directory without a repository, as a zone. */
 const inFreshZone = (id: string, sentence: string, script: (config: (more?: string) => string) => string): Attack => ({
   id,
   of: 'finding 5',

@@ -6,7 +6,7 @@ import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { type Attack, type Cell, isNamespace } from './attack.ts'
 import { mark, put, quoted, textOf, type World, wasRun } from './world.ts'
 
-/** A module that leaves a mark on the host; inside there is no such directory. */
+/** A module that leaves a mark on the host; the directory does not exist inside. */
 const module = (world: World, id: string): string =>
   `try { require('node:fs').writeFileSync('${mark(world, id)}', '') } catch {}\n`
 const plantModule = (world: World, id: string): void => {
@@ -178,7 +178,7 @@ export const HOST_ATTACKS: readonly Attack[] = [
       }
     },
     harmed: ({ world }) => (isTaken(world) ? 'a file of root changed its owner or its mode' : undefined),
-    // What a careless program of root does: make, own, mode, each by the path.
+    // A careless program of root works like this: make, own, mode, each by the path.
     control: async (stage) => {
       const { world } = stage
       const racer = await stage.inBackground(

@@ -18,12 +18,12 @@ import {
 export interface Verdict {
   readonly id: string
   readonly kind: 'held' | 'refused' | 'harmed' | 'untried'
-  /** What was harmed, or what the runner said. */
+  /** The damage, or the runner's message. */
   readonly why: string
 }
 
 export interface CellSite extends Pick<StageInputs, 'cell' | 'container' | 'isHere'> {
-  /** Who owns the zones, when that is another user than the caller. */
+  /** Owner of the zones, when that is another user than the caller. */
   readonly owner?: number
 }
 
@@ -47,7 +47,7 @@ export const hasControl = ({ control, controlAs }: Attack, user: User): boolean 
 
 const section = (id: string): string => `=== ${id}`
 
-/** Nothing for a row whose part was not reached, and for none when something was harmed: then each is tried by itself. */
+/** Nothing for a row whose part was not reached, and for none when there was damage: then each is tried alone. */
 async function tryTogether(attacks: readonly Attack[], site: CellSite): Promise<ReadonlyMap<string, Verdict>> {
   return withWorld(site, async (world) => {
     const stage = stageFor({ world, ...site })
@@ -67,7 +67,7 @@ async function tryTogether(attacks: readonly Attack[], site: CellSite): Promise<
   })
 }
 
-/** What a row printed, when the one after it was reached. */
+/** Output of a row, when the next one was reached. */
 function partOf(text: string, id: string): string | undefined {
   const [, after] = text.split(`${section(id)}\n`)
   const end = after?.indexOf('=== ') ?? -1
@@ -134,6 +134,6 @@ const observedOf = (world: World, { runs }: Trial): Observed => ({
 
 const reasonOf = ({ stderr }: Ran): string => /^llm-do: (.*)$/m.exec(stderr)?.[1] ?? stderr.trim()
 
-/** What the runs themselves said, for the message of a test. */
+/** Output of the runs, for the message of a test. */
 const aside = (runs: readonly Ran[]): string =>
   runs.map(({ status, stdout, stderr }) => ` [${status}: ${`${stdout}${stderr}`.slice(-600).trim()}]`).join('')

@@ -91,7 +91,7 @@ const OPTIONS: readonly (readonly string[])[] = [
   ['--pool', 'off'],
 ]
 
-/** What commands do to a machine besides attacking it; each ends within seconds. */
+/** Commands that load a machine without attacking it; each ends within seconds. */
 const LOADS: Readonly<Record<string, (world: World) => string>> = {
   'load.forks': () => 'i=0; while [ $i -lt 60 ]; do sleep 1 & i=$((i + 1)); done 2>/dev/null',
   'load.memory': () => 'head -c 100000000 /dev/zero | tail >/dev/null',
@@ -301,7 +301,7 @@ function leftovers(world: World): readonly string[] {
   ]
 }
 
-/** Groups of runs of ours in the second cgroup tree. */
+/** Groups of our runs in the second cgroup tree. */
 function ownGroups(): readonly string[] {
   const root = /^\S+ \S+ \S+ \S+ (\S+) .* - cgroup2 /m.exec(readFileSync('/proc/self/mountinfo', 'utf8'))?.[1]
   if (root === undefined) return []

@@ -1,4 +1,4 @@
-/** What decides the next run must not be changed by this one, whichever name it was reached by. The second run is the victim. */
+/** A run must not change the files that decide the next run, by any name. The second run is the victim. */
 import { chownSync, existsSync, lchownSync, linkSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Attack, type Cell, isNamespace } from './attack.ts'

@@ -29,7 +29,7 @@ import type { Cell } from './attack.ts'
 
 export interface World {
   readonly user: User
-  /** Who owns the zone and the home. */
+  /** Owner of the zone and the home. */
   readonly uid: number
   /** Holds everything; its name occurs nowhere else on the machine. */
   readonly base: string
@@ -107,7 +107,7 @@ const CONTENT_LIMIT = 1 << 20
 
 export interface WorldInputs {
   readonly user: User
-  /** Who owns zone and home, when that is another user than the caller. */
+  /** Owner of zone and home, when that is another user than the caller. */
   readonly owner?: number
 }
 
@@ -143,7 +143,7 @@ function removeTree(base: string): void {
   }
 }
 
-/** Lets namespaces and mounts through: what a person might write for a program that brings a sandbox of its own. */
+/** Lets namespaces and mounts through, as a person might allow it for a program that builds sandboxes. */
 const FILTER_FILE = 'extends: default\nallow: [unshare, clone, setns, mount, umount2, pivot_root]\n'
 
 const GIT = { GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null', PATH: process.env.PATH }
@@ -338,7 +338,7 @@ export function runProgram(
   })
 }
 
-/** The runner refused the whole run, and said why. A backend that is not here has refused nothing: that is no evidence. */
+/** The runner refused the whole run, and said why. A missing backend refuses nothing, so it counts as no evidence. */
 export const isRefused = ({ status, stdout, stderr }: Ran): boolean =>
   (status === 125 || status === 126) &&
   /^llm-do: (?!error (INTERNAL|NO_BACKEND|HELPER_MISSING))/m.test(stderr) &&
@@ -386,7 +386,7 @@ function contentOf(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex')
 }
 
-/** What is not as it was, whatever the attack was about. */
+/** Differences to the state before, whatever the attack was about. */
 export async function harmTo(world: World, before: HostState, runs: readonly Ran[]): Promise<readonly string[]> {
   const after = hostState(world)
   const paths = new Set([...before.files.keys(), ...after.files.keys()])
@@ -421,7 +421,7 @@ export function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch {
-    // It has just ended by itself.
+    // It has just ended.
   }
 }
 

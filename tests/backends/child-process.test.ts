@@ -1,4 +1,4 @@
-/** A child that does not end by itself. */
+/** A child that runs until it is stopped. */
 import { closeSync, readFileSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { Delivery } from '../../src/backends/delivery.ts'
 
-/** A listener that is done with a chunk when it is told. */
+/** A listener that finishes a chunk when the test says so. */
 function slow() {
   const state: { heard: number[]; done: (() => void)[] } = { heard: [], done: [] }
   const listener = (chunk: Uint8Array) => {

@@ -129,7 +129,7 @@ describe('A key that a backend does', () => {
     '%s with %s changes the plan',
     (key, name) => {
       const [without, with_] = [EFFECTS[key]?.[0] ?? {}, valuesOf(key)]
-      // What acts on a plan of the namespace backend acts on this one.
+      // A key that acts on a plan of the namespace backend acts on this one.
       if (planned(without, 'namespace').plan === planned(with_, 'namespace').plan) return
       const { plan, error } = planned(with_, name)
       if (error === undefined) expect(plan).not.toBe(planned(without, name).plan)

@@ -37,7 +37,7 @@ test('each trace has 200 commands', () => {
   expect(Object.values(readTraces()).map((commands) => commands.length)).toEqual([200, 200, 200])
 })
 
-// bin/ of the project was once kept out of the repository by the rules of ours, and no session could begin.
+// bin/ of the project was once kept out of the repository by our ignore rules, and no session could begin.
 test('all that the project is committed from is in the repository', () => {
   const paths = HISTORY.flatMap(([, names]) => names.split(' '))
   expect(paths.filter((path) => !existsSync(join(PROJECT, path)))).toEqual([])

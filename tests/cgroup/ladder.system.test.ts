@@ -69,7 +69,7 @@ describeWith('root', 'on the cgroup v2 tree of this host', () => {
     const fact = await observeCgroup({ uid, cgroupParent: group, observe })
     expect(fact).toMatchObject({ rung: 'parent', parent: group })
     expect(childrenOf(group)).toEqual([])
-    // What would be there if the kernel gave it more.
+    // Files that would exist if the kernel gave it more.
     const missing = ['memory', 'pids', 'cpu'].filter((name) => !fact.controllers.includes(name))
     const seen = Object.fromEntries(missing.map((name) => [join(group, `${name}.max`), 'missing']))
     expect(fact.seen).toEqual(missing.length === 0 ? undefined : seen)
@@ -106,7 +106,7 @@ describeWith('root', 'on the cgroup v2 tree of this host', () => {
   })
 })
 
-/** observeCgroup in a process of its own, as a plain user, standing in `own`. */
+/** observeCgroup in a new process, as a plain user, standing in `own`. */
 async function observeAsPlain(
   own: string,
   { cgroupParent, kernel = [] }: { readonly cgroupParent?: string; readonly kernel?: readonly string[] } = {},
@@ -233,7 +233,7 @@ describeWith(['root', 'plain-user', 'userns'], 'what a place lacks', () => {
     }
     const lacking = await found()
     expect(lacking).toContain(`${group} cannot be written`)
-    // What is remembered is put in other words, to tell it from what is found.
+    // The remembered text gets other words, to tell it from a new finding.
     const cache = join(home, 'llm-do')
     for (const name of readdirSync(cache).filter((one) => one.startsWith('facts-'))) {
       const file = join(cache, name)

@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 const ALL = ['cpu', 'memory', 'pids']
 const SEEN = { '/some/file': 'missing' }
 
-/** What a service manager says may change at any time, so where there is one nothing is kept that lacks something. */
+/** A service manager may change its answer at any time, so an incomplete answer is not kept. */
 const WITHOUT_MANAGER = !isSystemdRunning()
 
 test.each([

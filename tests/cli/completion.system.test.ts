@@ -29,7 +29,7 @@ async function makePlace(): Promise<Place> {
   return { cwd, env: { PATH: `${BIN}:${process.env.PATH}`, HOME: join(cwd, 'home'), TERM: 'dumb' } }
 }
 
-/** What each line becomes, or what is offered for it. */
+/** The completed line, or the offers for it. */
 type Shell = (place: Place, lines: readonly string[]) => Promise<readonly string[]>
 
 const call = async ({ cwd, env }: Place, words: readonly string[]): Promise<string> => {
@@ -66,7 +66,7 @@ const zsh: Shell = async (place, lines) =>
 /** The end of what a line becomes: bash and fish say the word, zsh the line. */
 const endOf = (text: string): string => text.trimEnd().split(' ').at(-1) ?? ''
 
-/** What a shell has to do itself; what the program offers for each line: completion.test.ts. */
+/** The shell's part; completion.test.ts has the program's offers for each line. */
 const ROWS: readonly (readonly [string, string, string])[] = [
   ['a profile of the user', 'llm-do exec --profile unu', 'unusual'],
   ['a worker of the project', 'llm-do exec --worker peculiar', 'peculiar'],

@@ -40,7 +40,7 @@ const MEANT = `
       row.split(' => ').map((side) => side.split(' ').map((word) => word.replaceAll('␣', ' '))) as [string[], string[]],
   )
 
-/** Words that need none of ours, or that none of ours serves; the reason. */
+/** Words without a counterpart among our options; the reason. */
 const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] = [
   [['--ro-bind', '/usr', '/usr'], /^--ro-bind: leave it out: the directories of the system/],
   [['--dev-bind', '/dev/kvm', '/dev/kvm'], /^--dev-bind: no device/],
@@ -92,7 +92,7 @@ describe('an option of another program', () => {
   test.each(MEANT)('%j is %j', async (written, ours) => {
     expect(lineOf(written)).toMatch(/^-[-\w.]+: did you mean /)
     expect(lineOf(written)).toContain(`did you mean ${ours.map(shellWord).join(' ')}?`)
-    // What is suggested is accepted.
+    // The suggestion is accepted.
     const { given, command } = readCommandLine([...ours, '--', 'x'], true)
     expect(command).toEqual(['x'])
     const layers = await checkLayers([flagLayer(given, '/w')])

@@ -1,4 +1,4 @@
-/** What people ask of the program itself is answered by the client alone, in the words of node. */
+/** The client alone answers questions about the program, with node's texts. */
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -82,7 +82,7 @@ describe('node answers', () => {
     [['exec', 'ls', '--help']],
     [['', '--help']],
   ])('%j', async (words) => {
-    // What the copy takes for node ends with 99.
+    // The node of the copy exits with 99.
     expect(await byClient(words)).toMatchObject({ exitCode: 99, stdout: '' })
   })
 

@@ -1,4 +1,4 @@
-/** What node loads and compiles before it does what it was asked for. Of the built program: that is what people wait for. */
+/** The files that node loads and compiles before it starts its work. Tried on the built program, because people wait for that one. */
 import { cp, mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'

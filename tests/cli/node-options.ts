@@ -85,7 +85,7 @@ export const NODES = [
 const WAYS = ['the client', 'the script of an install without scripts'] as const
 const built: { package?: PackageCopy } = {}
 
-/** As words of a command, of a verb, and of no verb. Each gets all words at once: a payload leaves a file of its own. */
+/** As words of a command, of a verb, and of an unknown verb. Each gets all words together: a payload leaves one file. */
 export const POSITIONS: readonly (readonly [string, (words: readonly string[]) => readonly string[]])[] = [
   ['of a command behind --', (words) => ['exec', '--', 'true', ...words]],
   ['of a command', (words) => ['exec', 'true', ...words]],
@@ -113,7 +113,7 @@ interface Tried {
   readonly positions: typeof POSITIONS
 }
 
-/** No word is an option in these positions, by these nodes; and the control: by itself node takes the words for options. */
+/** In these positions these nodes take no word for an option. The control: alone, node takes the words for options. */
 export function describeNodeOptions({ nodes, positions }: Tried): void {
   describe.each(nodes)('node $major', ({ major, file }) => {
     test.each(WORDS)('given the words of %s behind a script: the control', async (...attack) => {

@@ -97,7 +97,7 @@ describeWith('userns', 'the words of a shell', () => {
     test.each(rows.map((words) => [words]))('%j', async (words) => {
       await inDirectory(currentUser(), async (work) => {
         const real = await byShell(shell, words, work)
-        // A shell that a signal has ended has no status of its own.
+        // A shell that a signal has ended has no exit status.
         expect(await bySandbox(words, work)).toEqual({ ...real, status: real.status ?? 143 })
       })
     })

@@ -5,8 +5,8 @@
  *     what it printed               stdout and stderr as they come
  *     [exit 1]                      its exit status, when it is not 0
  *
- * `{{word}}` stands for anything within a line, a line `...` for any number of lines. Everything below one `## ` heading is
- * one test with one directory of its own.
+ * `{{word}}` matches anything within a line, a line `...` any number of lines. Everything below one `## ` heading is
+ * one test in a new directory.
  */
 
 export interface Step {

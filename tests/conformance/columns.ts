@@ -11,7 +11,7 @@ export interface Difference {
 
 export interface Column {
   readonly name: string
-  /** What the machine must have. */
+  /** Needs of the machine. */
   readonly needs: readonly Need[]
   readonly values: SandboxInput
   readonly lacks: Readonly<Partial<Record<Ability, string>>>

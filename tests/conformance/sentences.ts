@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import type { SandboxInput } from '../../src/policy/keys/index.ts'
 import type { Result } from '../../src/report/result.ts'
 
-/** What a sentence needs beyond starting a program; a backend that lacks it skips the sentence and says so. */
+/** Needs of a sentence in addition to starting a program; a backend that lacks one skips the sentence and says so. */
 export type Ability = 'shell' | 'memory-limit' | 'pids-limit' | 'tmpfs' | 'walls'
 
 export interface SentenceInput {

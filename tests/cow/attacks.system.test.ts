@@ -1,4 +1,4 @@
-/** What a command can leave in its layer, and what can happen on the host meanwhile: nothing planted is followed, nothing is lost. */
+/** A command may leave anything in its layer, and the host may change meanwhile: no planted entry is followed, and nothing is lost. */
 import {
   chmodSync,
   cpSync,
@@ -343,7 +343,7 @@ open('end', 'w').write('end')"`)
     expect(await said('changes', id)).toContain('was cut off')
     for (const verb of ['apply', 'undo', 'discard']) expect(await said(verb, id)).toContain('nothing proves')
     expect(existsSync(planted)).toBe(false)
-    // Control: whoever insists gets what it says, on one mount.
+    // Control: with --force the files are as the layer says, on one mount.
     const mounts = await Promise.all(
       [layer, place.project].map((path) => execa('findmnt', ['--noheadings', '--output', 'TARGET', '--target', path])),
     )

@@ -1,4 +1,4 @@
-/** Which changes are applied, what is protected among them, and how they are shown. */
+/** The changes that are applied, the protected ones among them, and their display. */
 import { describe, expect, test } from 'vitest'
 import { parseChanges, type RawChange, rawOf, shownChange } from '../../src/cow/change.ts'
 import { choiceBytes, choose } from '../../src/cow/choice.ts'

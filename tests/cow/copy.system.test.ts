@@ -41,7 +41,7 @@ describe(`as ${user}`, () => {
 
     test('is gone on with, and leaves nothing where nothing was changed', async () => {
       const place = await makePlace(user, FILES)
-      // A FIFO of the copy is its own: it leads to no process of the host, and is no change.
+      // A FIFO of the copy is separate: it leads to no process of the host, and does not count as a change.
       await execa('mkfifo', [join(place.project, 'fifo')])
       expect((await place.run('cat file', ...COPY)).cow).toBeUndefined()
       const { cow } = await place.run('echo more >> file', ...COPY)

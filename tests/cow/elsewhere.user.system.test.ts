@@ -49,7 +49,7 @@ describe.each(callers())('as %s', (user) => {
   })
 })
 
-/** Calls it with a file system of its own at `outside`. */
+/** Calls it with a separate file system at `outside`. */
 async function onOwnMount(place: Place, use: () => Promise<void>): Promise<void> {
   const mode = place.user === 'plain' ? `uid=${uidOf('plain')},gid=${uidOf('plain')},mode=755` : 'mode=755'
   await execa('mount', ['-t', 'tmpfs', '-o', mode, 'none', place.outside])

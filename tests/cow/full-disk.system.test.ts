@@ -10,7 +10,7 @@ import { makePlace, type Place, treeOf } from './place.ts'
 
 const MIB = 2 ** 20
 
-/** A place whose directory, or whose layers, are on a small file system of their own, which nobody else sees. */
+/** A place whose directory, or whose layers, are on a separate small file system, which no other process sees. */
 interface Small {
   readonly cli: Place['cli']
   /** A path of the place, as this process reaches it. */
@@ -21,7 +21,7 @@ interface Small {
 }
 
 async function onSmallDisk(place: Place, directory: string): Promise<Small> {
-  // The project is a file system of its own in any case: else its layers would be beside it.
+  // The project is a separate file system in any case: else its layers would be next to it.
   const mounts = new Set([place.project, directory])
   const mount = `mkdir -p "$place" && mount -t tmpfs -o size=8m,mode=700 none "$place"`
   const script = `for place; do ${mount}; done && echo && exec sleep 1d`

@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { becoming } from '../support/users.ts'
 import { helperFor, type Place, runtimeOf, treeOf } from './place.ts'
 
-/** Those that change something, or say that it is on the disk. */
+/** Calls that change something, or report that it is on the disk. */
 const CALLS = [
   ...['renameat2', 'renameat', 'fsync', 'syncfs', 'chmod', 'fchmod', 'fchmodat', 'utimensat', 'mkdirat', 'write'],
   ...['unlinkat', 'symlinkat', 'fchown'],

@@ -27,7 +27,7 @@ import { partWords } from '../support/host-part.ts'
 import { becoming, currentUser, type User, uidOf } from '../support/users.ts'
 
 interface AtTerminal {
-  /** What is typed. */
+  /** The typed text. */
   readonly input?: string
   readonly variables?: Readonly<Record<string, string>>
 }
@@ -47,7 +47,7 @@ export interface Place {
   readonly outside: string
   /** Where the layers of this user are. */
   readonly layers: string
-  /** Those in memory, too. */
+  /** Including layers in memory. */
   readonly holders: readonly string[]
   /** `llm-do WORDS` as the user, in the project; in this process where that is the same. */
   readonly cli: (...words: readonly string[]) => Promise<CliResult>
@@ -131,7 +131,7 @@ export async function makePlace(user: User, names = ''): Promise<Place> {
   }
 }
 
-/** Those of directories below a base. */
+/** Snapshots of directories below a base. */
 const layersOf = (base: string, holders: readonly string[]): readonly string[] =>
   holders
     .filter((holder) => existsSync(holder))
@@ -189,7 +189,7 @@ function pathsIn(directory: Buffer, below = ''): readonly (readonly [name: strin
 const sortedPathsIn = (directory: string) =>
   pathsIn(Buffer.from(directory)).toSorted(([one], [other]) => (one < other ? -1 : 1))
 
-/** What a person calls the same: names, types, modes, owners, content, links and times of files. */
+/** The properties that make two trees equal for a person: names, types, modes, owners, content, links and times of files. */
 export function treeOf(directory: string, { times = true } = {}): readonly string[] {
   return sortedPathsIn(directory).map(([name, path]) => {
     const status = lstatSync(path)

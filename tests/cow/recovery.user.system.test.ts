@@ -1,4 +1,4 @@
-/** What the next command finds where an apply was killed, and what people did to the directory before it came. */
+/** The next command after an apply was killed, and after people changed the directory before it came. */
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -15,7 +15,7 @@ const CHANGED = ['file', 'other', 'new', 'n', 'n/x', 'm', 'm/x', 'gone']
 interface Killed {
   readonly user: User
   readonly options?: readonly string[]
-  /** Which syncfs kills it: the first, or the one after the steps. Where the stage is on another mount there is one more before the steps. */
+  /** The syncfs that kills it: the first, or the one after the steps. If the stage is on another mount there is one more before the steps. */
   readonly at: 'the first' | 'its steps taken'
 }
 
@@ -62,7 +62,7 @@ describe(`as ${user}`, () => {
         const { place, id } = await applyKilled({ user, at })
         const part = await place.cli('apply', id, 'new')
         expect([part.status, part.stderr.toString()]).toEqual([0, expect.stringContaining('1 applied')])
-        // What was chosen then is not applied: only what is named now.
+        // The earlier choice is not applied: only the present names are.
         expect(readFileSync(join(place.project, 'file'), 'utf8')).toBe('file\n')
         expect(readdirSync(place.project).toSorted()).toEqual(['file', 'gone', 'new', 'other'])
         expect((await place.cli('apply', id)).status).toBe(0)
@@ -87,7 +87,7 @@ describe(`as ${user}`, () => {
           const path = join(place.project, name)
           return existsSync(join(path, 'mine')) ? 'n' : readFileSync(path, 'utf8')
         })
-        // Control: of what nobody has written, nothing is kept.
+        // Control: without a record nothing is kept.
         expect(contents.toSorted()).toEqual(['file\nmore\nmine\n', 'n', 'new\nmine\n'])
         const others = readdirSync(place.project).filter((name) => !name.startsWith('.'))
         expect(others.toSorted()).toEqual(['file', 'gone', 'other'])
@@ -137,7 +137,7 @@ testWith(
       await execa('umount', [place.project])
     }
     expect((await place.cli('undo', id)).status).toBe(0)
-    // Control: without it all of it is taken back, which is no change of the host's.
+    // Control: without it all of it is taken back, and the host has not changed.
     expect((await place.changes(id)).filter(({ conflict }) => conflict)).toEqual([])
     expect(treeOf(place.project).map((line) => line.split(' ')[0])).toEqual(['file', 'gone', 'gone/one', 'other'])
   },

@@ -1,4 +1,4 @@
-/** Starts of copy-on-write runs: by the client alone, and in sandboxes that were kept ready. Each has a layer of its own, from its own start. */
+/** Starts of copy-on-write runs: by the client alone, and in sandboxes that were kept ready. Each has its own layer from its own start. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs'
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -94,7 +94,7 @@ describe(`as ${user}`, () => {
       expect((await cli('apply', id)).status).toBe(0)
       expect(readFileSync(join(cwd, 'file'), 'utf8')).toBe('two\nthree\n')
       await cli('discard', id)
-      // What was kept ready and not used leaves nothing.
+      // A sandbox that was kept ready and not used leaves nothing.
       await pool.stop()
       await until(async () => (unused(layers).length === 0 ? true : undefined), 'the end of the layers')
     })

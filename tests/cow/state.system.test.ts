@@ -50,7 +50,7 @@ describe(`as ${user}`, () => {
       const apply = async () => (await execa(file, words, { env: runtimeOf(place), input })).stdout
       expect([await apply(), await apply()]).toEqual(['3\u00000\u0000', '0\u00000\u0000'])
       expect(readdirSync(place.project)).toEqual(['x', 'y'])
-      // What applied nothing is not what an undo takes back.
+      // An apply without changes has nothing that an undo takes back.
       expect((await place.cli('undo', id)).status).toBe(0)
       expect(readdirSync(place.project)).toEqual([])
     })
@@ -60,7 +60,7 @@ describe(`as ${user}`, () => {
       const id = (await place.run('echo x > x')).cow?.id ?? ''
       expect(await refusal(place, 'apply', 'nothere0')).toEqual([125, expect.stringContaining('LAYER_NOT_FOUND')])
       expect(await refusal(place, 'apply', '../x')).toEqual([125, expect.stringContaining('LAYER_NOT_FOUND')])
-      // What was there when the run ended tells what the host has removed since.
+      // The files at the end of the run show which ones the host has removed since.
       const seen = join(place.layers, id, 'seen')
       renameSync(seen, `${seen}.was`)
       mkdirSync(seen)
@@ -135,7 +135,7 @@ describe(`as ${user}`, () => {
 testWith(['root', 'plain-user'], 'a directory of layers that another user has made is none', async () => {
   const place = await makePlace('plain')
   const taken = `/var/tmp/llm-do-${uidOf('plain')}`
-  rmSync(taken, { recursive: true, force: true }) // Of a test that was killed.
+  rmSync(taken, { recursive: true, force: true }) // Left by a test that was killed.
   const id = (await place.run('echo x > x')).cow?.id ?? ''
   expect(existsSync(taken)).toBe(false)
   try {

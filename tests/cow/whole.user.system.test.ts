@@ -46,7 +46,7 @@ describe.each(WAYS.filter(([user]) => callers().includes(user)))('as %s with %j'
       expect(await place.changes(id)).toEqual([])
       expect((await place.cli('undo', id)).status).toBe(0)
       expect(treeOf(place.project)).toEqual(before)
-      // And once more: an undo is no change of the host.
+      // And once more: an undo does not count as a change of the host.
       expect((await place.cli('apply', id)).status).toBe(0)
       expect(treeOf(place.project, { times: false })).toEqual(treeOf(twin.project, { times: false }))
     })

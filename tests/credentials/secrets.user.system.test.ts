@@ -76,7 +76,7 @@ async function finished(at: TestSite, words: readonly string[]) {
   return child
 }
 
-/** Waits for a line of a run that goes on. */
+/** Waits for a line of a run that continues. */
 function printed(child: ReturnType<typeof start>, line: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const seen: string[] = []
@@ -117,7 +117,7 @@ function programsWith(wanted: string): readonly string[] {
     })
 }
 
-/** What the person wrote, and nothing that we did. */
+/** Only the lines that the person typed. */
 const WRITTEN_BY_THE_USER = ['p.yaml', 'token', CREDENTIAL]
 const inHome = ({ home }: TestSite) => WRITTEN_BY_THE_USER.map((file) => path.join(home, file)).toSorted()
 

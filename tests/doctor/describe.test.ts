@@ -1,4 +1,4 @@
-/** What the doctor says of captured hosts, and that the plan says the same. */
+/** The doctor's report about captured hosts; the plan agrees with it. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

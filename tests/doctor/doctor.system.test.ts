@@ -1,4 +1,4 @@
-/** What the doctor answers where something is wrong: on a machine that can run nothing, and where a wall is missing. */
+/** The doctor's answers where something is wrong: on a machine that can run nothing, and where a wall is missing. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'

@@ -1,4 +1,4 @@
-/** What the escape tests share: a place with zones and the probe, and runs in it by the built command. */
+/** Shared by the escape tests: a place with zones and the probe, and runs in it by the built command. */
 import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { temporaryDirectory } from '../support/directory.ts'

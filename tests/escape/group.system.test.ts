@@ -72,7 +72,7 @@ describeWith(['root', 'gcc', 'userns'], 'a run’s cgroup', () => {
 const narrowed = (launch: NativeLaunch, value: string): NativeLaunch =>
   withRecords(launch, (records) => [...records, ['narrow', FILE, value]])
 
-/** What a file of the run's group says; nothing while there is no group yet. */
+/** Content of a file of the run's group; empty before the group exists. */
 function settingOf(runsDirectory: string, file: string): string {
   const [record] = existsSync(runsDirectory) ? readdirSync(runsDirectory) : []
   const path = record === undefined ? '' : join(groupOf(join(runsDirectory, record)), file)

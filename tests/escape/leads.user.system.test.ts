@@ -1,6 +1,6 @@
 /**
- * What a protected name leads to: symbolic links at such names, and what the repository's own configuration names for git to run. The run
- * goes on, the link stays what it is, and what it leads to is closed where it lies in a writable zone.
+ * Targets of protected names: symbolic links at such names, and files that the repository's own configuration makes git run. The run
+ * continues, the link stays as it is, and its target is closed where it lies in a writable zone.
  */
 import {
   existsSync,

@@ -83,7 +83,7 @@ async function makeSecret({ base }: TestSite): Promise<string> {
   return secret
 }
 
-/** What an attacker puts in the place of the zone. */
+/** An attacker's replacement of the zone. */
 const EXCHANGES = [
   ['a link', 'ELOOP', async (secret: string, zone: string) => symlink(secret, zone)],
   ['another directory', 'ESTALE', async (secret: string, zone: string) => rename(secret, zone)],

@@ -28,7 +28,7 @@ const EVERYTHING =
 /** Root's command is the owner of its writable zones. */
 const OWNER: User = 'plain'
 
-/** With a descriptor that nobody means to pass on. */
+/** With a descriptor that is passed on by mistake. */
 const LEAKING = ['bash', '-c', 'exec 9</dev/null; exec "$@"', 'bash']
 
 /** @param socket in a writable zone, as the socket of a daemon may be */

@@ -1,4 +1,4 @@
-/** Callers with something missing: each is told what, why and what helps, and nothing is called a defect of ours. */
+/** Callers with something missing: each learns the object, the reason and the fix, and no message calls it our defect. */
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { cliWords, runCli } from '../support/cli.ts'

@@ -54,7 +54,7 @@ const bareRoot = ({ base }: TestSite): readonly string[] => [
   ...['--bind', base, base],
 ]
 
-/** Longer than any control needs that ends by itself. */
+/** Longer than any control takes that ends. */
 const LIMIT_MS = 3_000
 
 /** Runs attempts in plain bwrap, with one leaked descriptor as any careless caller has it. */

@@ -1,4 +1,4 @@
-/** What a command takes of the quotas that the kernel counts for its caller, and of those that all users share. */
+/** A command's use of the quotas that the kernel counts for its caller, and of those that all users share. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chownSync, mkdirSync, writeFileSync } from 'node:fs'

@@ -68,7 +68,7 @@ const begin = (
   return child
 }
 
-/** What was done to the file, in words. */
+/** Changes of the file, in words. */
 async function attack(as: User, which: 'stdin' | 'stdout', words: (script: readonly string[]) => readonly string[]) {
   const { directory, path, home } = await fileOf(as)
   const before = statSync(path)

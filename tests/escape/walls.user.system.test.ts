@@ -10,7 +10,7 @@ import { makeTestSite, PROBE, sh, words } from './chain.ts'
 import { planOnce, supervised } from './launch.ts'
 import { withRecords } from './unguarded.ts'
 
-/** In a mount namespace of its own, in which every mount is shared, as on a host with systemd. */
+/** In a new mount namespace, in which every mount is shared, as on a host with systemd. */
 const SHARED = ['unshare', '--mount', '--propagation', 'shared', '/bin/sh', '-ec']
 
 /** mountinfo without what the script itself changed; numbers of mounts are of no interest. */
@@ -116,7 +116,7 @@ const READABLE = [
   ...['crypto', 'devices', 'dma', 'execdomains', 'misc', 'tty', 'driver'], // what the kernel was built with and has loaded
   'locks', // of visible processes only
   ...['bus', 'fs', 'irq', 'sys', 'sysrq-trigger'], // read-only
-  'cgroups', // a file of ours: the contract's row about masks compares it
+  'cgroups', // one of our files: the contract's row about masks compares it
 ]
 
 /** A mask is the null device or a directory with nothing in it. */

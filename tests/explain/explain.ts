@@ -1,4 +1,4 @@
-/** What the tests of --explain share: a caller's directory, files of the host beside it, and watched runs. */
+/** Shared by the tests of --explain: a caller's directory, files of the host next to it, and watched runs. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'

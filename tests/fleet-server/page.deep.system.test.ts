@@ -50,7 +50,7 @@ describeWith('chromium', 'the page', () => {
       if (isKeptBack && (await response.json()).state === state) keptBack.push(answer)
       else await answer()
     })
-    // From here on the page is answered without us: a request that is under way when the page closes has nobody to be answered for.
+    // From here on the page is answered without us: a request that is under way when the page closes needs no answer.
     const letGo = async () => {
       isKeptBack = false
       for (const answer of keptBack) await answer()

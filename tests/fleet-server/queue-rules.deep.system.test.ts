@@ -1,4 +1,4 @@
-/** What BullMQ rules, order, rates, flows, attempts and stalled jobs, holds for jobs that are run in sandboxes; on a real Redis. */
+/** BullMQ's rules about order, rates, flows, attempts and stalled jobs also hold for jobs that are run in sandboxes; on a real Redis. */
 import { join } from 'node:path'
 import type { Queue } from 'bullmq'
 import { execa } from 'execa'

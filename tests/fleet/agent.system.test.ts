@@ -18,7 +18,7 @@ const PATIENCE = { timeout: 60_000, interval: 20 }
 interface AgentOptions {
   readonly words?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** Of an agent before it. */
+  /** Process of an agent before it. */
   readonly home?: string
 }
 

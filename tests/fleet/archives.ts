@@ -7,7 +7,7 @@ export interface Member {
   readonly content?: Buffer | string
   /** Unix mode with its kind; 0o100644 by default, 0o040755 for a name that ends in a slash. */
   readonly mode?: number
-  /** What the archive says that it is when unpacked. */
+  /** Unpacked size according to the archive. */
   readonly declaredBytes?: number
   /** General purpose bits; default: the name is UTF-8. */
   readonly flags?: number

@@ -50,7 +50,7 @@ describeWith('userns', 'agent --demo-server', () => {
     expect((await child).exitCode).toBe(0)
     await expect(fetch(url)).rejects.toThrow()
     expect(readdirSync(temporary)).toEqual([])
-    // What any command remembers, and no state of an agent.
+    // The caches of any command, and no state of an agent.
     expect(readdirSync(home, { recursive: true, encoding: 'utf8' }).filter((name) => /fleet/.test(name))).toEqual([])
     await expectNothingLeft({ before, mark })
   })

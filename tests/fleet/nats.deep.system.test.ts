@@ -66,7 +66,7 @@ describeWith(['nats', 'userns'], 'a queue of NATS', () => {
     return { nats, jetstream: nats.jetstream(), url }
   }
 
-  /** What the example has told of the ends of tasks, by their numbers. */
+  /** Ends of tasks that the example has reported, by their numbers. */
   async function endsOf(nats: NatsConnection, count: number): Promise<ReadonlyMap<number, readonly object[]>> {
     const manager = await nats.jetstreamManager()
     const messages = async (): Promise<number> => (await manager.streams.info('ends')).state.messages

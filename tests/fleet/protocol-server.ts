@@ -40,7 +40,7 @@ export class ProtocolServer {
   /** Answers in the place of the usual one; the first whose path fits is used, once. */
   readonly next: { readonly path: string; readonly answer: Answer | typeof LOST }[] = []
   private readonly workers = new Set<unknown>()
-  /** Who was given each job; a report of anybody else is refused. */
+  /** The worker that was given each job; a report of another one is refused. */
   private readonly owners = new Map<unknown, unknown>()
   private readonly server = createServer((request, response) => void this.serve(request, response))
 

@@ -1,4 +1,4 @@
-/** What a task leaves becomes an archive: its own regular files, and nothing that a link leads to. */
+/** The files of a task become an archive: its regular files, and nothing that a link leads to. */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

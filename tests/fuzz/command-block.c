@@ -4,7 +4,7 @@
 #include <setjmp.h>
 
 static jmp_buf refused;
-/* What is left behind by a jump, the end of the process would have freed. */
+/* A jump leaves memory behind that the end of the process would have freed. */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) { return 1; }
 

@@ -1,4 +1,4 @@
-/* What a command sends to the name server of its sandbox, and that every answer fits and repeats the question. */
+/* Questions of a command to the name server of its sandbox: every answer fits and repeats the question. */
 #include "net/dns-message.h"
 #include "fuzz.h"
 

@@ -1,4 +1,4 @@
-/* What name servers, or those who speak in their place, send to the helper: a reply is to our question, or none. */
+/* Replies of name servers, or of impostors, to the helper: a reply is to our question, or is dropped. */
 #include "net/dns-reply.h"
 #include "fuzz.h"
 

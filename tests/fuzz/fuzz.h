@@ -1,5 +1,5 @@
 /*
- * What the fuzz targets share. Each target is one parser of the native part under libFuzzer, ASan and UBSan (scripts/fuzz).
+ * Shared by the fuzz targets. Each target is one parser of the native part under libFuzzer, ASan and UBSan (scripts/fuzz).
  * A target aborts on a wrong answer, too: a value outside of its input, a file that is refused without a reason.
  */
 #ifndef LLM_DO_FUZZ_H

@@ -1,4 +1,4 @@
-/* What a command sends to the HTTP proxy, and that the head that goes on has one host, the judged one, and one end. */
+/* Requests of a command to the HTTP proxy: the forwarded head has one host, the judged one, and one end. */
 #include "net/http-head.h"
 #include "fuzz.h"
 
@@ -11,7 +11,7 @@ static void check_target(const struct target *target) {
     WRONG("name: %s", target->name);
 }
 
-/* Lines of the head that goes on which begin so. */
+/* Lines of the forwarded head that begin so. */
 static int count_fields(const char *head, size_t size, const char *name) {
   int count = 0;
   for (const char *at = head; (at = memmem(at, size - (size_t)(at - head), "\r\n", 2)); at += 2)

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What the sandbox was built from: a caller that is always the same, and half a tree. */
+/* Inputs of the sandbox: a caller that is always the same, and half a tree. */
 static const struct launchfile *own_plan(void) {
   static const char BYTES[] = LAUNCH_FILE_MAGIC "\0key\0a\0key\0b\0key\0c\0key\0d\0key\0e\0key\0f\0key\0g\0key\0h\0key\0i\0"
                               "at\0/nonexistent\0missing\0engine\0unshare\0end";

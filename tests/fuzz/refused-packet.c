@@ -1,4 +1,4 @@
-/* What the kernel's log sends of connections that were refused: netlink, with the start of a packet that a command made. */
+/* Messages of the kernel's log about refused connections: netlink, with the start of a packet that a command made. */
 #include "net/refused.h"
 #include "net/verdicts.h"
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-/* What a command sends to the SOCKS proxy: greeting and request, each also in parts. */
+/* Messages of a command to the SOCKS proxy: greeting and request, each also in parts. */
 #include "net/socks-message.h"
 #include "fuzz.h"
 

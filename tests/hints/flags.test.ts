@@ -30,7 +30,7 @@ interface Hint {
   readonly text: string
 }
 
-/** Properties and constants that hold what a person is told to do, to the line that ends them. */
+/** Properties and constants with instructions for a person, to the line that ends them. */
 const HINT = /\b(?:hint|fix|(?:\w+_)?(?:HINT|FIX))\b(?::| =).*(?:\n(?!\s*(?:[}\]]|\w+:|$)).*)*/gm
 
 const hintsIn = (file: string): readonly Hint[] =>

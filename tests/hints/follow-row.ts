@@ -17,7 +17,7 @@ interface Ran {
 interface Site {
   readonly user: User
   readonly directory: string
-  /** Mounts of a row are made in a namespace of its own, again for each run. */
+  /** Mounts of a row are made in a new namespace, again for each run. */
   readonly mounts: string | undefined
 }
 

@@ -1,5 +1,5 @@
 /**
- * What a printed hint says to do, done: its flags are read from the text itself and put into the command line that failed, so a hint
+ * Follows a printed hint: its flags are read from the text itself and put into the command line that failed, so a hint
  * that names a flag wrongly fails the test.
  */
 import { OPTIONS } from '../../src/policy/options.ts'
@@ -9,7 +9,7 @@ import { divide } from '../../src/worker/shell-words.ts'
 /** A shell script, and the part of the hint that `said` has caught -> the script that follows it. */
 export type Follow = (script: string, hint: string) => string
 
-/** What may follow a word at the end of a clause; a dot alone is a directory. */
+/** Characters that may follow a word at the end of a clause; a dot alone is a directory. */
 const CLAUSE_END = /(?<=[^.])[,;.)]+$|(?<=\.)[,;)]+$/
 
 /** The flags with which a text begins, each with its value, quoted for a shell. @throws Error where it begins with none, or with one that does not exist */

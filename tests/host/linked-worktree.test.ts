@@ -1,4 +1,4 @@
-/** A `.git` file shows nothing by itself: the repository has to know of the checkout. */
+/** A `.git` file alone shows nothing: the repository has to know of the checkout. */
 import { mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ let base = ''
 const at = (...words: string[]): string => join(base, ...words)
 const own = (...words: string[]): string => at('main/.git/worktrees/wt', ...words)
 
-/** What `git worktree add ../wt` leaves. */
+/** The files of `git worktree add ../wt`. */
 beforeEach(() => {
   base = realpathSync(mkdtempSync(join(tmpdir(), 'llm-do-worktree-')))
   for (const directory of ['main/.git/objects', 'main/.git/refs', 'main/.git/worktrees/wt', 'wt/sub'])

@@ -49,7 +49,7 @@ describe('The directory of the secret', () => {
   ])('is not in one that %s', async (_title, spoil) => {
     const directory = await privateDirectory()
     spoil(directory)
-    // What is in it belongs to the user, so that its mode decides and not its owner.
+    // Its content belongs to the user, so its mode decides and not its owner.
     if (self === 0) for (const name of readdirSync(directory)) lchownSync(join(directory, name), uid, uid)
     expect(secretDirectory({ XDG_RUNTIME_DIR: directory }, uid)).toBeUndefined()
   })

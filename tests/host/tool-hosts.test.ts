@@ -1,4 +1,4 @@
-/** What the answers about the caller's tools rest on, so that no plan outlives it. */
+/** The sources of the answers about the caller's tools, so that no plan outlives them. */
 import { chmodSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -39,7 +39,7 @@ function linkOnce(path: string, to = 'real'): void {
   symlinkSync(to, path)
 }
 
-/** What `make` has made in it is there. */
+/** Checks that the files of `make` are in it. */
 function withMade(directory: string, make: () => void): string {
   made(directory)
   make()
@@ -107,7 +107,7 @@ async function left(words: readonly string[], cwd: string): Promise<LeftPlan | u
   return prepared && guardedLaunch(prepared, begunMs)
 }
 
-/** What the client makes of a plan in a directory: the filled plan, or why it takes none. */
+/** The client's plan in a directory: the filled plan, or why it takes none. */
 async function fill(bytes: Uint8Array, cwd: string, words: readonly string[]): Promise<Uint8Array | string> {
   const { exitCode, stdout } = await execa(driver('native/fill'), words, {
     cwd,
@@ -146,7 +146,7 @@ const POLICIES = {
   'a zone of another directory': (directory: string) => ['--rw', `${directory}:/work`],
 } as const
 
-/** Where the caller stands, and what the client is told of the command line. */
+/** The caller's directory, and the client's view of the command line. */
 const callFor = (policy: keyof typeof POLICIES, directory: string) =>
   policy === 'a zone of another directory'
     ? { cwd: made(at('stands/here')), named: [directory] }
@@ -228,7 +228,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   },
 }
 
-/** What only a writable zone has an opinion about is tried with one alone. */
+/** Cases that concern only a writable zone are tried with one alone. */
 const OF_EVERY_POLICY = [
   'an empty one',
   'a repository',

@@ -3,7 +3,7 @@ import { readCommandLine } from '../../src/cli/exec-arguments.ts'
 import { divisionOf } from '../../src/launch-cache/cache-key.ts'
 import { linesOfWords } from './lines-of-words.ts'
 
-/** What the full parser takes for options and command; undefined where it refuses the line. */
+/** Options and command according to the full parser; undefined where it refuses the line. */
 function parsed(words: readonly string[]) {
   try {
     return readCommandLine(words, true)

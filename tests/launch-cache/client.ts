@@ -86,7 +86,7 @@ export async function runWords(
   }
 }
 
-/** What the package takes for node fails at once, so that only the client can have run the command. */
+/** The package's node fails immediately, so only the client can have run the command. */
 export const withoutNode = { TEST_WITHOUT_NODE: 'yes' }
 
 /** Exit status of a run that would start node. */

@@ -124,7 +124,7 @@ describeWith('bwrap', 'a known plan', () => {
     expect(await runIn(words, withoutNode)).toMatchObject({ stdout: Buffer.from('Read-only file system\nsandbox\n') })
   })
 
-  /** A place for plans: for root there is none to choose, so each case has words of its own. */
+  /** A place for plans: root cannot choose one, so each case has different words. */
   test.each<readonly [string, () => Record<string, string>]>([
     ['whose home does not exist', () => ({ HOME: join(site.current.home, 'none') })],
     ['whose home is read-only', () => ({ HOME: '/proc' })],
@@ -254,7 +254,7 @@ describeWith('bwrap', 'a client whose words are not read', () => {
   })
 })
 
-/** What the client says of each command line, and what node says of it without a plan. */
+/** The client's answer to each command line, and node's answer without a plan. */
 async function byBoth(lines: readonly (readonly string[])[], env: Record<string, string> = {}) {
   const byClient: unknown[] = []
   for (const words of lines) byClient.push([words, await runIn(words, { ...env, ...withoutNode })])
@@ -272,7 +272,7 @@ async function statusesWithoutNode(lines: readonly (readonly string[])[]) {
   return statuses
 }
 
-// Which programs share a plan: tests/native/program.system.test.ts, tests/launch-cache/program.test.ts.
+// Programs that share a plan: tests/native/program.system.test.ts, tests/launch-cache/program.test.ts.
 describeWith('bwrap', 'a plan that was made for another program', () => {
   test('runs each without node, as node would', async () => {
     plantPrograms()
@@ -348,7 +348,7 @@ describeWith('bwrap', 'a plan that was made for other variables of --env', () =>
   })
 })
 
-// Which commands rules let run: tests/native/rules.system.test.ts.
+// Commands that rules let run: tests/native/rules.system.test.ts.
 describeWith('bwrap', 'a plan under a worker', () => {
   const leave = (text: string, file = 'workers/w.worker') => {
     mkdirSync(dirname(inWork(file)), { recursive: true })

@@ -1,4 +1,4 @@
-/** What `env.inherit` takes over, for each of the three that do it: the plan, the library's warm runs, the client. */
+/** The variables that `env.inherit` takes over, for each of the three that do it: the plan, the library's warm runs, the client. */
 export interface Inheritance {
   readonly inherit: readonly string[]
   /** Variables of the caller. */

@@ -1,4 +1,4 @@
-/** A plan that programs share is the plan that each of them would get by itself. */
+/** A plan that programs share is the plan that each of them would get alone. */
 import { describe, expect, test } from 'vitest'
 import { KEY_ANY_PROGRAM, TOOLCHAIN_WORDS } from '../../src/contract.ts'
 import { guardsOfProgram, sharesPlan } from '../../src/launch-cache/program.ts'

@@ -1,4 +1,4 @@
-/** What makes a cached plan unusable: the client leaves the run to node, and starts nothing of the plan. */
+/** Reasons against a cached plan: the client leaves the run to node, and starts nothing of the plan. */
 import {
   chmodSync,
   chownSync,
@@ -259,7 +259,7 @@ describeWith('bwrap', 'a cached plan that was changed', () => {
     const engine = join(site.current.home, 'bwrap')
     writeFileSync(engine, '#!/bin/sh\n', { mode: 0o755 })
     plant('\0engine\0unshare\0', `\0engine\0bwrap\0word\0${engine}\0`)
-    // The control: one of root's own is believed, and is no engine.
+    // The control: one of root's own is trusted, and is not an engine.
     expect((await runIn(WORDS)).status).toBe(125)
     chownSync(engine, OTHER_USER, OTHER_USER)
     expect((await runIn(WORDS)).status).toBe(0)

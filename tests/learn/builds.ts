@@ -1,4 +1,4 @@
-/** What a command teaches: shared by the tests of `llm-do learn`. */
+/** Shared by the tests of `llm-do learn`: the lessons of a command. */
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -8,7 +8,7 @@ import { textHere } from '../real/in-process.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
-/** `app` is where the command runs, `data` lies beside it. */
+/** The command runs in `app`; `data` is next to it. */
 export async function makePlace(files: Readonly<Record<string, string>>): Promise<string> {
   const place = await temporaryDirectory()
   await mkdir(join(place, 'app'))
@@ -30,7 +30,7 @@ export interface Row {
   readonly what: string
   readonly files: Readonly<Record<string, string>>
   readonly command: readonly string[]
-  /** What the profile names beside limits. */
+  /** Keys of the profile except limits. */
   readonly learns: (place: string) => object
 }
 

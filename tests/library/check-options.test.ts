@@ -1,4 +1,4 @@
-/** What a call of the library may be made with. */
+/** Valid and invalid options of the library's calls. */
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import { checkOptions, type LibraryCall, OptionsError } from '../../src/library/check-options.ts'

@@ -96,7 +96,7 @@ export async function overHttp({ user, project, env }: Place, ...words: readonly
     server.kill('SIGTERM')
     await server
   })
-  // What is printed comes at once; without a token there is one line less.
+  // Output comes immediately; without a token there is one line less.
   const lines = await new Promise<string>((resolve) => {
     const isWhole = words.includes('--token-file') ? /serving \S+\n/ : /token: \S+\n/
     const said: string[] = []

@@ -85,7 +85,7 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp --http', () => {
     expect((await other.call('run_command', { command: 'ls' })).data.stdout.text).toBe('')
     expect(await other.call('read_output', { id: data.output ?? '' })).toMatchObject({ isError: true })
     expect((await other.call('diff', {})).data.patch.text).toBe('')
-    // A request that is refused takes the place of nobody.
+    // A refused request takes no place.
     for (let more = 0; more < 20; more += 1) {
       expect(await post(server, { accept: 'text/html' })).toBe(406)
       expect(await post(server, { 'content-type': 'text/plain' })).toBe(415)

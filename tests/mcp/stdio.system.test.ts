@@ -131,7 +131,7 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp', () => {
     expect(second.data.changes?.list.map(({ path }) => path).toSorted()).toEqual(['.envrc', 'file', 'made', 'made/y'])
     expect((await call('diff', { paths: ['file'] })).data.patch.text).toContain('-old\n+new\n')
     expect(readFileSync(join(place.project, 'file'), 'utf8')).toBe('old\n')
-    // What a program of the host obeys is a person's to apply, although it is named.
+    // Only a person may apply a file that a program of the host obeys, although it is named.
     const applied = await call('apply', { paths: ['file', '.envrc'] })
     expect(applied.data).toEqual({ applied: 1, conflicts: [], protected: ['.envrc'], special: [] })
     expect(applied.texts[0]).toMatch(/llm-do apply \w+ \.envrc/)

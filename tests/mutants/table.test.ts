@@ -7,7 +7,7 @@ const ROOT = join(import.meta.dirname, '../..')
 
 interface Mutant {
   readonly name: string
-  /** What no longer holds with it. */
+  /** The promise that it breaks. */
   readonly breaks: string
   readonly edits: readonly { readonly file: string; readonly find: string; readonly replace: string }[]
   readonly test: { readonly project: string; readonly file: string; readonly name: string }

@@ -18,7 +18,7 @@ static void copy(int from, int to) {
   if (got < 0) err(2, "read");
 }
 
-/* The command: a process of its own, since pipes hold little. */
+/* The command is another process, since pipes hold little. */
 static pid_t print(const struct capture *capture, char **files) {
   pid_t pid = fork();
   if (pid < 0) err(2, "fork");

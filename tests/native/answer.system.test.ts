@@ -60,7 +60,7 @@ const planWith = (cap: number | null) => {
   return { ...rest, limits: cap === null ? limits : { ...limits, output: cap } }
 }
 
-/** What node tells of the same run. */
+/** Node's result of the same run. */
 function byNode({ form = 'native', status = {}, stdout = '', stderr = '', command = ['true'], cap = MIB }: Case) {
   const [out, err] = [stdout, stderr].map((text) => {
     const kept = new HeadTail(cap)

@@ -49,7 +49,7 @@ describeWith(['aarch64-cc', 'qemu-aarch64'], 'programs for arm64', () => {
     await writeFile(file, encode(program))
     const { stdout } = await emulated([tool, file, String(MAX_SYSCALL)])
     const believed = stdout.split('\n').filter(Boolean).map(Number)
-    // What is decided by an argument is taken for refused, so one that lets everything through proves nothing more.
+    // A call that an argument decides is taken for refused, so one that lets everything through proves nothing more.
     const refused = believed.filter((number) =>
       [0n, 2n ** 64n - 1n].some(
         (value) => simulate(program, nativeCall('arm64', number, Array(6).fill(value))).action !== ACTION.allow,

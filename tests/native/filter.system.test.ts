@@ -1,4 +1,4 @@
-/** What init concludes from a filter, compared with what the filter does. */
+/** Compares init's conclusions about a filter with the filter's effect. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'

@@ -24,7 +24,7 @@ const casesAsWords = (cases: readonly Case[]): string =>
     .map((word) => `${word}\0`)
     .join('')
 
-/** @returns who lets each of them run, empty where nobody does */
+/** @returns the decider that lets each of them run, empty where none does */
 async function whoLetsRun(records: readonly LaunchRecord[], cases: readonly Case[]): Promise<readonly string[]> {
   await writeFile(built.file, writeLaunchFile(records))
   const options = { input: casesAsWords(cases), stripFinalNewline: false }
@@ -53,14 +53,14 @@ type Operator = Parameters<typeof compileRules>[1]
 const compiled = (shell: Shell, approval: Approval, allowShellSyntax = false): readonly LaunchRecord[] =>
   compileRules(shell, { approval, allowShellSyntax }) ?? []
 
-/** @returns who lets it run by node's rules, empty where nobody does */
+/** @returns the decider that lets it run by node's rules, empty where none does */
 function whoLetsByNode(shell: Shell, one: Case, { approval, allowShellSyntax }: Operator): string {
   const verdict = typeof one === 'string' ? decideScript({ shell, script: one, allowShellSyntax }) : decide(shell, one)
   if (verdict.decision === 'ask' && approval === 'approve_all') return '--approval approve_all'
   return verdict.decision === 'run' ? verdict.by : ''
 }
 
-/** What the client judges by itself: text that shows as what it is, and in which no rule has to see what a substitution runs. */
+/** Text that the client judges alone: it is displayed as it is, and no rule needs to see what a substitution runs. */
 function isClients(one: Case, { allowShellSyntax }: Operator): boolean {
   if (typeof one !== 'string') return /^[ -~]+$/.test(one[0] ?? '')
   return allowShellSyntax && /^[ -~\n\t]*$/.test(one) && !/[$`(){}<>]/.test(one)
@@ -129,7 +129,7 @@ describeWith('gcc', 'the client under a worker', () => {
       expect(answers).toHaveLength(cases.length)
       const said = cases.map((one, at) => ({ one, client: answers[at], node: whoLetsByNode(shell, one, operator) }))
       expect(said.filter(({ client, node }) => client !== '' && client !== node)).toEqual([])
-      // What the client understands needs no node.
+      // A line that the client understands needs no node.
       expect(said.filter(({ one, client, node }) => isClients(one, operator) && client !== node)).toEqual([])
     },
   )

@@ -7,7 +7,7 @@ export interface Attack {
   readonly attempt: string
   /** One of these errors must come, and no timeout. */
   readonly meets: readonly string[]
-  /** What the same attempt meets on the host; absent where it means nothing there. */
+  /** The same attempt on the host; absent where it means nothing there. */
   readonly onHost?: string
 }
 

@@ -21,7 +21,7 @@ let site: TerminationWorld
 
 const run = (command: readonly string[], options?: SecretRun) => site.run(command, options)
 
-/** A command that goes on with `after` when `open` has been called. */
+/** A command that continues with `after` when `open` has been called. */
 async function gated(after: string) {
   const gate = await temporaryDirectory({ mode: 0o755 })
   return {
@@ -44,7 +44,7 @@ for attack in sys.argv[1:]:
     except (OSError, ssl.SSLError): pass
     print(','.join(code.decode() for code in re.findall(rb'HTTP/1.1 (\\d+)', data)) or 'closed')`
 
-/** The same for a protocol that goes on: what the server says, and what it sends back. */
+/** The same for a protocol that continues: the server's greeting, and its replies. */
 const SOCKET = `
 import ssl, socket, sys
 for request in sys.argv[1:]:

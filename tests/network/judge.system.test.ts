@@ -22,7 +22,7 @@ interface Question {
   readonly port: number
 }
 
-/** What the C part says, a line each. */
+/** Answers of the C part, a line each. */
 async function judgedInC({ allow, deny }: Rules, questions: readonly Question[]): Promise<readonly string[]> {
   const file = join(await temporaryDirectory(), 'launch-file')
   await writeFile(file, writeLaunchFile(networkRecords({ mode: 'restricted', allow, deny })))

@@ -16,7 +16,7 @@ interface Manifest {
 const manifestIn = (directory: string): Manifest =>
   JSON.parse(readFileSync(join(directory, 'package.json'), 'utf8')) as Manifest
 
-/** As node looks for it: beside the one that needs it, then at the top. */
+/** Node's search: next to the one that needs it, then at the top. */
 function directoryOf(name: string, from: string): string {
   const own = join(from, 'node_modules', name)
   return existsSync(own) ? own : join(MODULES, name)

@@ -20,7 +20,7 @@ const ZONE: Zone = {
   'sick.test': ['fail'],
 }
 
-/** What is found for each of them, and the promise that it is an example of. */
+/** The expected answers for each of them, and the promise that it is an example of. */
 const FOUND: readonly (readonly [name: string, result: string, promise: string])[] = [
   ['plain.test', 'hello', 'a name'],
   ['six.test', 'hello', 'an address of either family'],

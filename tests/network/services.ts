@@ -16,7 +16,7 @@ const SOURCES = join(PROGRAMS, 'clients')
 const NOBODY = 65534
 
 export interface Services {
-  /** What the clients read and run: `$D` of their scripts. */
+  /** Files that the clients read and run: `$D` of their scripts. */
   readonly directory: string
   readonly close: () => Promise<void>
 }
@@ -100,7 +100,7 @@ const PASSWD = `root:*:0:0::/:/bin/sh
 sshd:*:${NOBODY}:${NOBODY}::/run/sshd:/bin/false
 `
 
-/** In a mount namespace of its own: it wants /run/sshd and an account of its own. */
+/** In a new mount namespace: it needs /run/sshd and an account. */
 async function startSshd(directory: string, { inWorld }: World): Promise<ChildProcess> {
   const at = (name: string): string => join(directory, name)
   for (const name of ['host', 'identity'])

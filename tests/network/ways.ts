@@ -58,7 +58,7 @@ export async function until<T>(find: () => T | undefined): Promise<T> {
   }
 }
 
-/** Every name of ATTACKS: one that is not there would be refused by nobody. */
+/** Every name of ATTACKS: a missing one would prove nothing. */
 export const ATTACKED_ZONE: Zone = {
   ...Object.fromEntries(
     ['api.test', 'secret.api.test', 'other.test', 'a.wild.test', 'b.wild.test', 'wild.test'].map((name) => [
@@ -99,7 +99,7 @@ export const tryAll = (attempts: readonly string[], program = PYTHON): readonly 
 /** By attempt: `ok` or an error. */
 export type Met = ReadonlyMap<string, { readonly result: string }>
 
-/** What try.py prints; attack.py prints the same. */
+/** Output of try.py; attack.py prints the same. */
 export const readAttempts = (stdout: string): Met =>
   new Map(
     stdout

@@ -1,7 +1,7 @@
 /**
- * A host and the world around it, each in a network namespace of its own, so that nothing of the real machine's network takes part.
- * All addresses are public ones, so that nothing is refused for being private by accident, and the host has default routes: what a
- * sandbox cannot reach, the host can. The host's name server is ours and writes down every question.
+ * A host and the world around it, each in a new network namespace, so that nothing of the real machine's network takes part.
+ * All addresses are public ones, so that nothing is refused for being private by accident, and the host has default routes: the
+ * host reaches everything that a sandbox cannot. The host's name server is ours and writes down every question.
  *
  *     host  203.0.114.1, .2  ── veth ──  203.0.114.10, 2a11:1111::10  world
  */
@@ -31,11 +31,11 @@ export interface World {
   readonly through: readonly string[]
   /** Words before a program that serves in the world. */
   readonly inWorld: readonly string[]
-  /** What the host's name server has been asked for. */
+  /** Questions to the host's name server. */
   readonly questions: () => Promise<readonly string[]>
   /** The network namespace of the host, as /proc names it. */
   readonly namespace: string
-  /** What the servers of the world serve at `/`. */
+  /** Content that the servers of the world serve at `/`. */
   readonly files: string
   /** Helpers of restricted sandboxes that stand on this host. */
   readonly helpers: () => Promise<readonly number[]>

@@ -33,7 +33,7 @@ describe.each([
     const call = { ...shell('yes; echo never >&2'), mostOutput: 1000 }
     const { ok, status, stdout, stderr } = await run(call)
     expect({ ok, isNumber: typeof status === 'number', stderr }).toEqual({ ok: false, isNumber: false, stderr: '' })
-    expect(stdout.length).toBeLessThan(2 ** 17) // What a pipe holds may come with it.
+    expect(stdout.length).toBeLessThan(2 ** 17) // The content of a pipe may come with it.
   })
 })
 

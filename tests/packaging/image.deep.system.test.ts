@@ -1,5 +1,5 @@
 /**
- * Images that have llm-do in them, built by a real Docker daemon and run with the options that their users are told: the feature for
+ * Images that have llm-do in them, built by a real Docker daemon and run with the documented options: the feature for
  * dev containers, and the Dockerfile of docs/guide/ci.md. node's image is played by one with node, npm and busybox.
  */
 import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** What shells, man and AppArmor find of what `make install` installs; install.user.system.test.ts runs the commands. */
+/** The files of `make install` as shells, man and AppArmor find them; install.user.system.test.ts runs the commands. */
 import { readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'

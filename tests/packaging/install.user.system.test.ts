@@ -1,4 +1,4 @@
-/** What `make install` installs is its owner's alone and runs for root and for a plain user. */
+/** The files of `make install` are writable for their owner alone and run for root and for a plain user. */
 import { readdirSync } from 'node:fs'
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** What `make install` puts below DESTDIR and PREFIX. */
+/** The files that `make install` puts below DESTDIR and PREFIX. */
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { newDirectory } from '../support/directory.ts'

@@ -1,6 +1,6 @@
 /**
- * A word that is no verb. It once went to "the next llm-do on PATH", which in npm's layout was the
- * same command under another name, and that forwarded it again: a fork bomb. So each call has a limit of processes, which counts for no root.
+ * A word that is not a verb. It once went to "the next llm-do on PATH", which in npm's layout was the
+ * same command under another name, and that forwarded it again: a fork bomb. So each call has a limit of processes, which does not bind root.
  */
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

@@ -7,7 +7,7 @@ const HOME = '/home/ann'
 const CWD = `${HOME}/project`
 const DATA: Tree = { '/srv/data': 'directory' }
 
-/** Zones alone, without the workspace beside them. */
+/** Zones alone, without the workspace. */
 const inTree = (tree: Tree, ...zones: Zone[]): World => ({
   tree: { ...PLAIN_TREE, ...DATA, ...tree },
   policy: { zones, workspace: 'none' },

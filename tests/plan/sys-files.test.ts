@@ -1,4 +1,4 @@
-/** What programs read in /sys to size themselves. */
+/** Files of /sys by which programs size themselves. */
 import { expect, test } from 'vitest'
 import type { PlannedLimits } from '../../src/plan/limits.ts'
 import { sysFiles } from '../../src/plan/sys-files.ts'

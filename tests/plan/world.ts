@@ -61,13 +61,13 @@ export interface Owner {
   readonly gid: number
 }
 
-/** Of a link the plan asks whose it is: in a home, the caller's. */
+/** The plan asks for the owner of a link: in a home, the caller's. */
 function linkOf(link: string, own: string, { uid, gid }: Owner): Pick<PathFact, 'link' | 'identity'> {
   const isHome = own.startsWith('/home/') || own.startsWith('/root')
   return { link, identity: `1:1:41471:${isHome ? `${uid}:${gid}` : '0:0'}>` }
 }
 
-/** What observePaths would say of these paths in this tree. */
+/** The answer of observePaths about these paths in this tree. */
 export function observePaths(tree: Tree, paths: readonly string[], owner: Owner): Record<string, PathFact> {
   const numbers = new Map(
     Object.keys(tree)
@@ -182,9 +182,9 @@ export interface World {
   readonly policy?: Partial<Policy>
   readonly request?: Partial<Request>
   readonly permits?: Partial<Permits>
-  /** Of a filter file. */
+  /** Text of a filter file. */
   readonly mountWays?: readonly MountWay[]
-  /** What a look found otherwise than in the tree, since it was another moment. */
+  /** Observations that differ from the tree, since they were made at another moment. */
   readonly otherwise?: Readonly<Record<string, Partial<PathFact>>>
 }
 

@@ -8,7 +8,7 @@ import { mergeLayers } from './layers.ts'
 
 function policyOf(values: object): object {
   const layer: PolicyLayer = { layer: 'profile', source: 'p.yaml', directory: '/', values: values as SandboxInput }
-  // Who set it is not what was set.
+  // The origin of a value is not the value.
   const { origins: _, ...policy } = mergeLayers([layer], { profile: 'p', home: '/home/ann' })
   return policy
 }

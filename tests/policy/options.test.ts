@@ -145,7 +145,7 @@ describe('every key of a profile has a flag', () => {
     expect(EXAMPLES.flatMap(([flag, text]) => checkLayer(flagLayer({ [flag]: [text] }, '/cwd')).problems)).toEqual([])
   })
 
-  /** As the manual calls them; what is below a mapping of names is no key. */
+  /** As the manual calls them; entries of a mapping of names are not keys. */
   const keysIn = (value: unknown, path = ''): readonly string[] => {
     if (Array.isArray(value)) return [path, ...value.flatMap((one) => keysIn(one, `${path}[]`))]
     if (typeof value !== 'object' || value === null || path === 'env.set' || path === 'network.hosts') return [path]

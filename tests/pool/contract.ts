@@ -1,9 +1,9 @@
-/** The attempts of the contract, each in a warm sandbox of its own. */
+/** The attempts of the contract, each in a new warm sandbox. */
 import { type Runner, runnerBy } from '../../src/doctor/self-test.ts'
 import { openSandbox } from '../../src/pool/sandbox.ts'
 import { until } from './pool.ts'
 
-/** What others mount on this machine meanwhile takes a ready sandbox away; then another one is waited for. */
+/** A mount that appears on this machine removes a ready sandbox; then the next one is awaited. */
 const ATTEMPTS = 5
 
 export const warmRunner: Runner = runnerBy(async ({ command, stdin, onStdout, mode: _, ...options }) => {

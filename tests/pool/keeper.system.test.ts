@@ -125,7 +125,7 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
         return outcome === undefined ? undefined : Buffer.from(outcome.stdout.head).toString()
       }
       expect(await userSeen(await startPool({ as: 'plain' }))).toBeUndefined()
-      // What is refused there is served to its own user.
+      // A plan that is refused there is served to its own user.
       expect(await userSeen(await startPool({ as: 'root' }))).toMatch(/^\d+\n$/)
     },
   )

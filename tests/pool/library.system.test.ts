@@ -1,4 +1,4 @@
-/** openSandbox: each run gets a fresh sandbox, of what is planned now, with the same walls as a run by itself. */
+/** openSandbox: each run gets a fresh sandbox, of the present plan, with the same walls as a run without it. */
 import { readdirSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

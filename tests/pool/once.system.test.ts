@@ -1,4 +1,4 @@
-/** What goes wrong when a warm sandbox has its command already: the command is not run a second time. */
+/** Failures after a warm sandbox has got its command: the command is not run a second time. */
 import { expect, test } from 'vitest'
 import { kernelThat } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'

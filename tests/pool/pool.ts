@@ -1,4 +1,4 @@
-/** Pools for tests: a place of its own, kept ready, and whether a run took one of its sandboxes. */
+/** Pools for tests: a new place, kept ready, and whether a run took one of its sandboxes. */
 import { readFileSync } from 'node:fs'
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'

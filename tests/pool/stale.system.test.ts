@@ -1,4 +1,4 @@
-/** What was built before the world changed: a sandbox that would not be built like that now serves no client. */
+/** Sandboxes that were built before the world changed: one that would be built differently now serves no client. */
 import { execFileSync } from 'node:child_process'
 import {
   mkdirSync,
@@ -85,7 +85,7 @@ describeWith(['root', 'bwrap', 'userns'], 'a mount on the host', () => {
     await pool.run(list)
     const before = await pool.whenReady()
     mountOn(site.above)
-    expect(await pool.run(list)).toMatchObject({ status: 125 }) // There is no zone any more.
+    expect(await pool.run(list)).toMatchObject({ status: 125 }) // The zone is gone.
     await untilGone(pool, before)
   })
 })
@@ -98,7 +98,7 @@ interface SlowRun {
 interface SlowClient {
   /** A path that it makes between its claim and its command. */
   readonly makes?: string
-  /** What it says was planned; default: the plan of the pool. */
+  /** The claimed plan; default: the plan of the pool. */
   readonly plan?: Buffer
   /** How it says so; default: FRAME.guards. */
   readonly kind?: number
@@ -168,7 +168,7 @@ describeWith(['bwrap', 'userns'], 'a client that has claimed a sandbox and takes
   })
 })
 
-/** Of a plan for any directory, as the client fills it in where this pool is. */
+/** Plan for any directory, as the client fills it in where this pool is. */
 function filledSealOf(pool: TestPool, plan: Buffer): string {
   const secret = takeSecret({ env: pool.call.env ?? {}, uid: process.getuid?.() ?? -1 })
   if (secret === undefined) throw new Error('there is no secret')

@@ -216,7 +216,7 @@ describeWith(['bwrap', 'userns', 'one-user'], 'a warm sandbox', () => {
       return run
     }
     let result = await attempt()
-    // What others mount on this machine empties the pool.
+    // Mounts that appear on this machine empty the pool.
     for (let left = 5; left > 0 && !result.isWarm; left -= 1) result = await attempt()
     expect(result).toMatchObject({ isWarm: true, stdout: Buffer.from('heard\n') })
   })

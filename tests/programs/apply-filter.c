@@ -1,7 +1,7 @@
 /*
  * apply-filter FILE PROGRAM [ARG...]   installs the seccomp filter in FILE (struct sock_filter after another), then becomes PROGRAM.
- * apply-filter --time N FILE           prints the fastest of N installations in nanoseconds, each in a process of its own.
- * Keeps the capabilities of its caller, so that what root is refused is refused by the filter.
+ * apply-filter --time N FILE           prints the fastest of N installations in nanoseconds, each in a new process.
+ * Keeps the capabilities of its caller, so that calls that root is refused are refused by the filter.
  */
 #define _GNU_SOURCE
 #include <err.h>

@@ -1,14 +1,14 @@
 /*
- * What a hostile command does to whoever watches its system calls. Prints `done` when it has come to its end.
+ * Tricks of a hostile command against the observer of its system calls. Prints `done` when it has come to its end.
  *
  *   deceive-observer pointers        paths at addresses that cannot be read, at the end of a page, without an end
  *   deceive-observer threads N       so many threads change the path while it is read
  *   deceive-observer execs N         threads that execute another program while others open files
- *   deceive-observer descriptors N   closes and opens what its paths are relative to
+ *   deceive-observer descriptors N   closes and opens the descriptors that its paths are relative to
  *   deceive-observer deaths N        so many processes that are killed while they open
  *   deceive-observer processes N     so many processes that write at once
  *   deceive-observer names N         so many different names that cannot be written
- *   deceive-observer signals N       opens so often between signals, whose handler has the kernel go on; says so where it did not
+ *   deceive-observer signals N       opens so often between signals, whose handler lets the kernel continue; says so where it did not
  */
 #define _GNU_SOURCE
 #include <errno.h>

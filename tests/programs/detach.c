@@ -2,10 +2,10 @@
  * Walks away from protections that are mounts, as a command in a sandbox: detach ZONE NAME NEW [NAME NEW]...
  *
  * A mount point cannot be renamed or removed in the mount namespace that it belongs to. So the program keeps a descriptor of the
- * zone, makes a user and a mount namespace of its own and leaves the zone's mounts behind; through the kept descriptor each NAME
- * becomes NEW. Two ways, each in a process of its own: it pivots to an empty tmpfs and detaches the old tree, whose mounts then
+ * zone, makes a user and a mount namespace and leaves the zone's mounts behind; through the kept descriptor each NAME
+ * becomes NEW. Two ways, each in a new process: it pivots to an empty tmpfs and detaches the old tree, whose mounts then
  * belong to no namespace; or it makes a mount namespace out of one tree and enters that, which kernels before Linux 7.0 cannot.
- * Every step is told on stdout with its errno, so that a test sees which one stopped it. The first line is the control: the same
+ * It prints every step with its errno, so that a test sees which one stopped it. The first line is the control: the same
  * rename before anything else.
  */
 #define _GNU_SOURCE

@@ -67,7 +67,7 @@ static void hold(void) {
   say();
 }
 
-/* Each child goes on where its parent ends. */
+/* Each child continues where its parent ends. */
 static void pass_on(double end) {
   while (now() < end) {
     pid_t child = fork();
@@ -121,7 +121,7 @@ static int hold_file(void *nothing) {
   return 0;
 }
 
-/* Without CLONE_FILES it has descriptors of its own. */
+/* Without CLONE_FILES it has a copy of the descriptors. */
 static void hold_in_thread(void) {
   char *stack = malloc(1 << 20);
   must(stack && clone(hold_file, stack + (1 << 20), CLONE_VM | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD, NULL) > 0, "clone");

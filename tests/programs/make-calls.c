@@ -1,5 +1,5 @@
 /*
- * make-calls NUMBER[,ARG...]...   makes each system call in a child of its own, in a session of its own, and prints one line for each:
+ * make-calls NUMBER[,ARG...]...   makes each system call in a new child and session, and prints one line for each:
  *   ok         it did not fail
  *   ERRNO      the number of its error
  *   signal N   it was ended by a signal

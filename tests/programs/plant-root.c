@@ -1,6 +1,6 @@
 /*
  * Tries to leave a program on the host that is root for anybody: it copies itself into a directory and gives the copies file
- * capabilities or set-id bits in every way that the kernel has, in a user namespace of its own where one can be had.
+ * capabilities or set-id bits in every way that the kernel has, in a new user namespace where one can be had.
  * `plant DIRECTORY` prints one line a way: `ok` or an error. `check` is for the copies, executed on the host by another user: it
  * prints `root` where that worked.
  */

@@ -36,7 +36,7 @@ static int write_to(const char *path, const char *mode) {
   return fclose(file);
 }
 
-/* By a descriptor that was opened for reading: the right to do this is one of its own. */
+/* By a descriptor that was opened for reading: this needs a separate right. */
 static int set_times(const char *path) {
   struct timespec times[2] = {{1, 0}, {1, 0}};
   int fd = open(path, O_RDONLY);

@@ -1,4 +1,4 @@
-/** The profile `agent`: a program with a screen of its own at a real terminal (tmux), and what it keeps and leaves alone. */
+/** The profile `agent`: a full-screen program at a real terminal (tmux), and the files that it keeps and leaves alone. */
 import { chmod, mkdir, readFile, rename, stat, symlink, unlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -17,7 +17,7 @@ interface Site {
   readonly env: Readonly<Record<string, string>>
   readonly run: (...argv: readonly string[]) => Promise<TextRun>
   readonly llmDo: (cwd: string, ...argv: readonly string[]) => Promise<string>
-  /** Those of the project. */
+  /** Files of the project. */
   readonly homes: () => readonly KeptHome[]
 }
 

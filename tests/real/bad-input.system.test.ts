@@ -96,7 +96,7 @@ async function pathWith(programs: Files, names: readonly string[] = ['node', 'sh
 
 const OLD =
   '#!/bin/sh\ncase "$*" in *--version*) echo "bubblewrap 0.3.0"; exit 0;; esac\necho "bwrap: Unknown option $1" >&2; exit 1\n'
-/** What Ubuntu 24.04 with apparmor_restrict_unprivileged_userns lets bwrap say. */
+/** Message of bwrap on Ubuntu 24.04 with apparmor_restrict_unprivileged_userns. */
 const UBUNTU =
   '#!/bin/sh\ncase "$*" in *--version*) echo "bubblewrap 0.9.0"; exit 0;; esac\necho "bwrap: setting up uid map: Permission denied" >&2; exit 1\n'
 

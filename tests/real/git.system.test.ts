@@ -1,4 +1,4 @@
-/** git as people have it, under the profile `agent`: what works by itself, and which flag the rest names. */
+/** git as people have it, under the profile `agent`: the commands that work, and the flag for each other one. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'

@@ -1,5 +1,5 @@
 /**
- * PID 1 of a sandbox, or its launcher, is killed from outside: what is told says whether the command had begun. A caller that
+ * PID 1 of a sandbox, or its launcher, is killed from outside: the report says whether the command had begun. A caller that
  * runs a command again after `setup` must never run it twice.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -134,11 +134,11 @@ describeWith('userns', 'a run whose sandbox was killed from outside before its c
   })
 })
 
-/* * A runner that the machine keeps waiting learns of an end after the moment in which it would have had to stop the run. What it is told
- * then decides: a command that had ended was stopped by nobody. */
+/* A runner that the machine keeps waiting learns of an end after the moment in which it would have had to stop the run. The report
+ * decides then: a command that had ended was not stopped. */
 /** Of the runner's waits: before, at and after the reports that the command has begun and ended. */
 const WAITS = [4, 5, 6] as const
-/** A run that ends by itself is over long before, on a busy machine too. */
+/** A run that is not stopped is over long before, on a busy machine too. */
 const DEADLINE = '3s'
 /** Longer than the deadline. */
 const STALL_US = 4_000_000

@@ -55,7 +55,7 @@ describeWith(['userns'], 'real programs', () => {
 })
 
 describeWith(['userns'], 'a toolchain in a home directory', () => {
-  /** What nvm leaves: a prefix with node and with a tool that npm installed. */
+  /** The files of nvm: a prefix with node and with a tool that npm installed. */
   async function nvmHome(): Promise<{ readonly home: string; readonly bin: string }> {
     const home = await temporaryDirectory()
     const prefix = join(home, '.nvm/versions/node', process.version)

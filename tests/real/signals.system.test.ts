@@ -1,4 +1,4 @@
-/** Signals that are the command's: they reach it, whichever program of ours gets them, and nothing else happens. Least of all a debugger. */
+/** The command's signals: they reach it, whichever of our programs gets them, and nothing else happens. Least of all a debugger. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** What a user of Docker, bubblewrap or a plain shell would take for granted. */
+/** Behaviour that a user of Docker, bubblewrap or a plain shell would take for granted. */
 import { mkdir, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** A command that gets a terminal of its own, with a person in front of ours (programs/terminal.py). */
+/** A command with a separate terminal, and a person at our terminal (programs/terminal.py). */
 import { mkdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { execa } from 'execa'
@@ -100,7 +100,7 @@ describeWith(['bwrap', 'userns', 'python'], 'without --tty the command', () => {
   })
 })
 
-/** What is left behind without the runner: a blind terminal that no other process may open, and reads that fail. */
+/** The state without the runner: a blind terminal that no other process may open, and reads that fail. */
 const SPOIL = `import fcntl, os, termios
 modes = termios.tcgetattr(0)
 modes[3] &= ~(termios.ECHO | termios.ICANON)
@@ -111,7 +111,7 @@ print("spoiled", flush=True)`
 
 describeWith(['userns', 'python'], 'the caller’s terminal', () => {
   const spoilAnd = (then: string) => ['sh', '-c', `python3 -c '${SPOIL}'; ${then}`]
-  // A command that ends by itself first waits for a key, which is typed when its terminal has been seen: reads fail until then.
+  // A command that exits alone first waits for a key, which is typed when its terminal has been seen: reads fail until then.
   const whenSeen = (then: string) => `until read key; do sleep 0.02; done; ${then}`
   const seen = [{ until: '', untilRaw: true, type: '\r' }]
 
@@ -190,7 +190,7 @@ describeWith(['userns', 'python'], 'a person at a terminal whose command fails',
 })
 
 /* A user who does not read the terminal, or types without end, does not keep a run from its end. */
-/** What stands around the runner, `"$@"`. Nothing reads the far end of `pipe`, which is a FIFO. */
+/** The surroundings of the runner, `"$@"`. Nothing reads the far end of `pipe`, which is a FIFO. */
 const AROUND = {
   'input without end': 'yes | { run "$@" >/dev/null; }',
   'output without a reader': 'exec 9<>pipe; run "$@" </dev/null >&9',
@@ -200,7 +200,7 @@ const AROUND = {
 
 const RUN = 'run() { "$@" 2>said; echo "$?" >end; }'
 
-/** What the run said, and its status: where the terminal delayed the end, the test would not end. */
+/** Output and status of the run: where the terminal delayed the end, the test would not end. */
 async function end(around: string, words: readonly string[]) {
   const cwd = await temporaryDirectory()
   const env = { PATH: process.env.PATH, HOME: cwd, LANG: 'C.UTF-8' }
@@ -227,7 +227,7 @@ const LIMITS = {
 } as const
 
 describeWith(['userns', 'python'], 'with --tty a run ends at', () => {
-  // Each limit with the terminal that nobody reads, and the timeout with every terminal: what is around is the same for all of them.
+  // Each limit with the terminal that is never read, and the timeout with every terminal: the surroundings are the same for all of them.
   const ROWS = Object.entries(LIMITS).flatMap(([limit, row]) =>
     Object.entries(AROUND)
       .filter(([name]) => limit === 'the timeout' || name === 'output without a reader')

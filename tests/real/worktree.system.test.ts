@@ -14,7 +14,7 @@ const git = (cwd: string, ...words: readonly string[]): string =>
     env: { PATH: process.env.PATH, HOME: '/nonexistent' },
   })
 
-/** A repository and a checkout of it beside it. */
+/** A repository and a checkout of it next to it. */
 async function worktree() {
   const base = await temporaryDirectory()
   const [main, checkout] = [join(base, 'main'), join(base, 'checkout')]

@@ -17,7 +17,7 @@ const NAMESPACES = [
 test.each(NAMESPACES)('%s', (line) => {
   expect(fixes(`${line}\n`, 'default')).toEqual(['--seccomp nested'])
   expect(fixes(`${line}\n`, 'strict')).toEqual(['--seccomp nested'])
-  // What the profile lets through was refused by something else.
+  // A call that the profile lets through was refused by something else.
   for (const profile of ['nested', 'off', '/etc/filter.yaml', 'constructor']) expect(fixes(line, profile)).toEqual([])
 })
 

@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { currentUser, type User } from '../support/users.ts'
 
 export const PATIENCE = { timeout: 20_000 }
-/** Names are one user's, and other test files run beside this one. */
+/** Names belong to one user, and other test files run in parallel. */
 let count = 0
 export const newName = (): string => {
   count += 1

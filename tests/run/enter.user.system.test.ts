@@ -12,7 +12,7 @@ import { processesWith, readOr, until } from '../support/processes.ts'
 import { callers, currentUser } from '../support/users.ts'
 import { backgroundOf, PATIENCE } from './background.ts'
 
-/** What a process says of its walls. */
+/** The walls of a process, as it sees them. */
 const WALLS = `grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; for n in cgroup ipc mnt net pid user uts; do readlink /proc/self/ns/$n; done; ulimit -a; echo all`
 
 describeWith('userns', 'another command in it', () => {

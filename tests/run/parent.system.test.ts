@@ -53,7 +53,7 @@ function tryToEnd(pid: number): void {
   }
 }
 
-/** The first run of its kind is node's, and leaves its plan to the client as soon as its places have settled. */
+/** Node runs the first command of its kind, and leaves its plan to the client as soon as its places have settled. */
 const MOST_RUNS = 5
 
 describeWith('userns', 'a run under the profile mcp', () => {

@@ -1,4 +1,4 @@
-/** What stays in a filter whatever was asked for: for everybody what would reach PID 1, for root what would plant a program of root's. */
+/** Refusals that stay in every filter: for all users calls that would reach PID 1, for root calls that would plant a program of root's. */
 import { describe, expect, test } from 'vitest'
 
 import { ACTION, AUDIT_ARCH, decode } from '../../src/seccomp/bpf.ts'

@@ -29,7 +29,7 @@ function firstThatFits(sets: readonly SetName[], name: string, args: readonly bi
   return refusals.find(({ names, when }) => names.includes(name) && (when ?? []).every((test) => holds(test, args)))
 }
 
-/** What the rules say about a call on a machine, as SECCOMP_RET_*. */
+/** Verdict of the rules about a call on a machine, as SECCOMP_RET_*. */
 export function declared(rules: SeccompRules, arch: Arch, call: Call, always: readonly SetName[] = []): number {
   if (call.arch !== AUDIT_ARCH[arch]) return ACTION.killProcess
   const name = NAMES[arch].get(call.number)

@@ -8,7 +8,7 @@ import { ARCHES } from '../../src/seccomp/syscalls.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** What the build is told, by the script of the build. */
+/** The inputs of the build, by the script of the build. */
 async function filtersOfBuild(): Promise<PrecompiledFilters> {
   const { precompile } = await import(join(ROOT, 'scripts/precompile.mjs'))
   return (await precompile(ROOT)).filters

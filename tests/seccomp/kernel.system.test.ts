@@ -23,7 +23,7 @@ const callOf = (name: string, args = '') => `${SYSCALLS[ARCH].get(name)}${args =
 describeWith('root', 'the kernel', () => {
   const { under } = buildFixtures()
 
-  /** Makes each call in a child of its own; answers with `ok`, an errno or `signal N`. */
+  /** Makes each call in a new child; answers with `ok`, an errno or `signal N`. */
   async function resultsOf(profile: ProfileName | 'none', calls: readonly string[]): Promise<readonly string[]> {
     const [file, args] = under(profile, [guest('make-calls'), ...calls])
     return (await execa(file, args, { input: '' })).stdout.split('\n')
@@ -41,7 +41,7 @@ describeWith('root', 'the kernel', () => {
       expect(refused.map(({ name }, index) => [name, filtered[index]])).toEqual(
         refused.map(({ name, errno }) => [name, errno]),
       )
-      // A call that this kernel does not have answers ENOSYS by itself: no evidence, so it is not counted as any.
+      // A call that this kernel does not have answers ENOSYS anyway: that proves nothing, so it is not counted.
       const evident = refused.filter((_, index) => free[index] !== String(ERRNO.ENOSYS))
       expect(
         evident.filter(({ name, errno }) => free[refused.findIndex((row) => row.name === name)] === errno),

@@ -1,4 +1,4 @@
-/** What people run every day, under the real filter, in every profile that promises it. */
+/** Everyday programs, under the real filter, in every profile that promises them. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'

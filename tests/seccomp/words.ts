@@ -1,5 +1,5 @@
 /**
- * What the shipped filters refuse whatever the arguments are, written by hand a second time from the manual pages and the kernel's
+ * The calls that the shipped filters refuse whatever the arguments are, written by hand a second time from the manual pages and the kernel's
  * tables: a name that is dropped from src/seccomp/rules.ts must make a test fail, so nothing here may be derived from the rules.
  */
 import type { ErrnoName } from '../../src/seccomp/errno.ts'
@@ -49,13 +49,13 @@ export const REFUSED: Readonly<Record<ProfileName, ReadonlyMap<string, ErrnoName
   nested: joined(EVERYWHERE),
 }
 
-/** What root's filter always refuses in addition, `off` and a file of one's own included. */
+/** Calls that root's filter always refuses in addition, `off` and a custom file included. */
 export const KEPT_FOR_ROOT: ReadonlyMap<string, ErrnoName> = joined({
   EOPNOTSUPP: 'setxattr lsetxattr fsetxattr setxattrat',
   ENOSYS: 'openat2 io_uring_setup io_uring_enter io_uring_register',
 })
 
-/** Which argument of a call is a pid that must not be 1. */
+/** Number of the argument that is a pid and must not be 1. */
 export const PID_ARGUMENT: Readonly<Record<string, 0 | 1>> = {
   prlimit64: 0,
   sched_setscheduler: 0,

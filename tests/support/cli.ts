@@ -10,7 +10,7 @@ import { newDirectory } from './directory.ts'
 import { becoming, checkoutFor, currentUser, type User } from './users.ts'
 
 export interface CliOptions {
-  /** Who runs it; the user of this process by default. */
+  /** The user that runs it; the user of this process by default. */
   readonly as?: User
   readonly program?: 'llm-do' | 'llm-do-exec'
   /** Words before all others, of a program that starts it; as the user of this process. */

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 import { currentUser, PLAIN_ID, type User } from './users.ts'
 
 export interface DirectoryOptions {
-  /** Who owns it; the user of this process by default. */
+  /** Its owner; the user of this process by default. */
   readonly owner?: User
   /** Permission bits. */
   readonly mode?: number

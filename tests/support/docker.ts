@@ -1,5 +1,5 @@
 /**
- * A Docker daemon of the tests' own, and podman with a storage of its own: nothing of the machine's is touched, nothing is
+ * A Docker daemon for the tests, and podman with a separate storage: nothing of the machine's is touched, nothing is
  * fetched. Images are made of files that are here: busybox, and one that is only links into a mounted /usr.
  *
  *     const docker = await startDocker()      // in beforeAll
@@ -21,7 +21,7 @@ export const BUSYBOX_IMAGE = 'llm-do-test/busybox:1'
 export const LINKS_IMAGE = 'llm-do-test/links:1'
 /** Declares a volume. */
 export const VOLUME_IMAGE = 'llm-do-test/volume:1'
-/** Sets variables of its own. */
+/** Sets its own variables. */
 export const ENVIRONMENT_IMAGE = 'llm-do-test/environment:1'
 
 export interface TestDocker {
@@ -59,7 +59,7 @@ const NO_PROXY_THERE = 'http://127.0.0.1:9'
 const START_MS = 120_000
 
 export interface DockerOptions {
-  /** Registry that stands for all others, see registry.ts; none can be reached without it. */
+  /** Registry in place of all others, see registry.ts; none can be reached without it. */
   readonly registry?: string
   /** Images next to busybox: an import takes half a second of processor time. */
   readonly images?: readonly ImageName[]

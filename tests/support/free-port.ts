@@ -1,7 +1,7 @@
-/** For a server of others that cannot choose a port by itself and say which. */
+/** For a foreign server that cannot choose a port and report it. */
 import { createServer } from 'node:net'
 
-/** @returns a port of the loopback that nobody had a moment ago */
+/** @returns a port of the loopback that was free a moment ago */
 export const freePort = (): Promise<number> =>
   new Promise((resolve) => {
     const probe = createServer().listen(0, '127.0.0.1', () => {

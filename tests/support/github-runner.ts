@@ -17,7 +17,7 @@ const StepSchema = z.strictObject({
   env: z.record(z.string(), z.string()).optional(),
 })
 
-/** What of https://json.schemastore.org/github-action.json a composite action of our own uses; anything else is a mistake. */
+/** The part of https://json.schemastore.org/github-action.json that our composite action uses; anything else is a mistake. */
 const ActionSchema = z.strictObject({
   name: z.string(),
   description: z.string(),
@@ -43,7 +43,7 @@ export interface JobInputs {
   /** RUNNER_TEMP. */
   readonly temp: string
   readonly inputs: Readonly<Record<string, string>>
-  /** What the job and the machine set. */
+  /** Variables of the job and the machine. */
   readonly env?: Readonly<Record<string, string>>
   /** Words before the bash of the step with that text. */
   readonly around?: (run: string) => readonly string[]
@@ -54,11 +54,11 @@ export interface JobInputs {
 export interface JobResult {
   /** Of the step that failed, else 0. */
   readonly exitCode: number
-  /** What all steps printed. */
+  /** Output of all steps. */
   readonly log: string
   readonly outputs: Readonly<Record<string, string>>
   readonly summary: string
-  /** What later steps of the job would have in their environment. */
+  /** Variables that later steps of the job would get. */
   readonly later: { readonly env: string; readonly path: string }
 }
 
@@ -118,7 +118,7 @@ async function runStep(
     all: true,
     reject: false,
   })
-  // What the runner does first when a job is cancelled.
+  // The runner's first step when a job is cancelled.
   const cancel = () => running.kill('SIGINT')
   cancelSignal?.addEventListener('abort', cancel, { once: true })
   const { exitCode = 130, all } = await running

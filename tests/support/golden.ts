@@ -15,7 +15,7 @@ export const GOLDEN_DIRECTORY = join(import.meta.dirname, '../golden')
 
 export const isWritingGoldens = (): boolean => process.env.LLM_DO_GOLDEN === 'write'
 
-/** What a golden file holds, or undefined when there is none. */
+/** Content of a golden file, or undefined without one. */
 function readGolden(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8')

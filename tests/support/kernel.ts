@@ -16,7 +16,7 @@ import { guest } from './driver.ts'
 export interface Refusal {
   /** Names of system calls. */
   readonly refuses: readonly string[]
-  /** What it answers; `success` says yes and does nothing. */
+  /** Its answer; `success` says yes and does nothing. */
   readonly with: keyof typeof constants.errno | 'success'
   /** Only where the low half of an argument, counted from 0, is at least this. */
   readonly from?: { readonly argument: number; readonly value: number }

@@ -1,5 +1,5 @@
 /**
- * What a run leaves on the machine: nothing.
+ * Checks that a run leaves nothing on the machine.
  *
  *     const mark = newMark()
  *     const before = await takeSnapshot({ mark })
@@ -8,8 +8,8 @@
  *
  * Processes are found by the mark in /proc/PID/cmdline or environ, and by kinship: bwrap and PID 1 inside carry neither, but
  * they are the parents and children of one that does. Mounts, cgroups and records of runs are found by their name (`llm-do`), as a
- * difference to the time before, temporary files in TMPDIR, which is a directory of the test file's own (surroundings.ts). The
- * kernel takes a moment to tear namespaces down, so the world is looked at again until it is clean or the grace is over.
+ * difference to the time before, temporary files in TMPDIR, a directory for this test file alone (surroundings.ts). The
+ * kernel takes a moment to tear namespaces down, so the world is checked again until it is clean or the grace is over.
  *
  * Others may run sandboxes on the same machine as the same user. A cgroup or record is theirs when a living process holds the record
  * of the run open, and nothing of these comes from this test file: is a child of this process, is kin of the mark, or names TMPDIR in
@@ -228,7 +228,7 @@ export async function takeSnapshot({ mark, runsDirectories = [] }: SnapshotOptio
 const added = (before: readonly string[], after: readonly string[]): readonly string[] =>
   after.filter((one) => !before.includes(one))
 
-/** What is there now and was not there before. */
+/** Entries that were not there before. */
 const differenceOf = (before: Snapshot, after: Snapshot): Snapshot => ({
   processes: added(before.processes, after.processes),
   mounts: added(before.mounts, after.mounts),
@@ -254,7 +254,7 @@ export async function expectNothingLeft(
   let left = await observe()
   while (left.length > 0 && performance.now() < until) {
     await sleep(50)
-    // What a run left stays; what was not there at the look before belongs to another user's run that passes by.
+    // A leftover of a run stays; one that was not there at the check before belongs to another user's run that passes by.
     const now = await observe()
     left = left.filter((thing) => now.includes(thing))
   }

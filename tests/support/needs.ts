@@ -78,7 +78,7 @@ export const lacksForeignCalls = (): string | undefined =>
     ? 'this kernel takes no system calls of another architecture'
     : undefined
 
-/** What is missing for a need, in words; undefined when nothing is. */
+/** The missing part of a need, in words; undefined when it is met. */
 const NEEDS = {
   root: lacksRoot,
   /** For the part of a `.user.` file that is the same for every user. */

@@ -20,7 +20,7 @@ export function useOwnDirectory(): void {
   afterAll(() => rmSync(path, { recursive: true, force: true }))
 }
 
-/** A plain user's records, pools and secret; those of root are in one place, over which a lane of `make test` has a mount of its own. */
+/** A plain user's records, pools and secret; those of root are in one place, over which a lane of `make test` has its own mount. */
 function useOwnRuntimeDirectory(path: string): void {
   if (process.getuid?.() === 0) return
   mkdirSync(path, { mode: 0o700 })

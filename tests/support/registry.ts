@@ -1,5 +1,5 @@
 /**
- * An image registry on this machine: one image of busybox under the names that it is told, by the real protocol (distribution
+ * An image registry on this machine: one image of busybox under the given names, by the real protocol (distribution
  * spec, "Pulling manifests" and "Pulling blobs"). It is a proxy as well, one that connects nowhere: a daemon that has it as
  * mirror and as proxy reaches no other registry.
  */
@@ -12,7 +12,7 @@ import { gzipSync } from 'node:zlib'
 export interface TestRegistry {
   /** `http://127.0.0.1:PORT` */
   readonly url: string
-  /** What was asked for, in order: `GET /v2/library/node/manifests/22`. */
+  /** The requests, in order: `GET /v2/library/node/manifests/22`. */
   readonly requests: readonly string[]
   readonly stop: () => Promise<void>
 }

@@ -1,7 +1,7 @@
 /**
- * What the caller of the tests has set must not reach them: options of ours, the repository that a git hook is about,
- * colours that node and vitest print in, and the mask under which fixtures for other users are made. What the program does with
- * such things is tested with its own words.
+ * Settings of the caller of the tests must not reach them: our options, the repository that a git hook is about,
+ * colours that node and vitest print in, and the mask under which fixtures for other users are made. Separate tests try the
+ * program with such settings.
  */
 import { afterAll } from 'vitest'
 import { useOwnDirectory } from './own-directory.ts'

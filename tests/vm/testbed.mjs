@@ -41,7 +41,7 @@ const PROGRAMS = {
   busybox: 'busybox-static',
   'musl-gcc': 'musl-tools',
 }
-/** What the image is made of, for the key: a new version of any of them makes a new image. */
+/** The parts of the image, for the key: a new version of any of them makes a new image. */
 const PACKAGES = 'linux-image-cloud-amd64 systemd dbus bubblewrap util-linux libstdc++6 busybox-static'.split(' ')
 const BUILDERS = ['build-image', 'extract-vmlinux.mjs', 'guest/initramfs-init']
 

@@ -177,7 +177,7 @@ describe('what is approved for a session', () => {
   })
 
   const uid = process.getuid?.() ?? 0
-  /** Memories as two processes of one session have them: `leader` leads it; its child, whose number is told, stays. */
+  /** Memories as two processes of one session have them: `leader` leads it; its child, whose number is passed on, stays. */
   const inSession = async (leader: string) => {
     const directory = path.join(await temporaryDirectory(), 'approvals')
     const child = spawn('/bin/sh', ['-c', leader], { detached: true, stdio: ['pipe', 'pipe', 'ignore'] })

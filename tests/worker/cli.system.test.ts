@@ -10,7 +10,7 @@ import { project } from './support.ts'
 const file = (yaml: string) => `---\n${yaml}\n---\nDo it.\n`
 
 describeWith(['userns'], 'approvals', () => {
-  /** Types answers at a terminal of its own; all commands are of one session. */
+  /** Types answers at a new terminal; all commands are of one session. */
   async function typed(cwd: string, home: string, commands: readonly string[], replies: string) {
     await writeFile(path.join(home, 'script.sh'), commands.join('\n'))
     const { stdout } = await execa('script', ['-qec', 'sh "$HOME/script.sh"', '/dev/null'], {

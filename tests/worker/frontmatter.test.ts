@@ -125,7 +125,7 @@ describe('a description without quotes that is not YAML is taken as text, and no
   })
 })
 
-// What any YAML of ours is refused for: tests/config/yaml.test.ts.
+// Refusals of any YAML: tests/config/yaml.test.ts.
 describe('hostile text is one error, soon', () => {
   const MIB = 1024 ** 2
   const big = (text: string) => text.repeat(Math.floor((MIB - 64) / text.length))

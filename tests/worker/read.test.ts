@@ -158,7 +158,7 @@ describe('workshops', () => {
 })
 
 describe('bad input is one error that names file, line, key, expected and got', () => {
-  /** `...` stands for any text; `\n` begins a line. */
+  /** `...` matches any text; `\n` begins a line. */
   const WRONG = String.raw`
     an unknown key in a sandbox | sandbox:\n  netwrk: none | 4: sandbox.netwrk: expected one of ...Did you mean "network"?
     an unknown key in a zone | zones:\n    - { name: a, pth: x } | 5: sandbox.zones.0.pth: expected one of ...got the unknown key "pth"...

@@ -28,7 +28,7 @@ export const SHELL_TEXTS: readonly (readonly [text: string, decision: Decision])
   ['python3>out -V', 'block'],
   ['git log7>&1', 'ask'],
   ['git "log"7>&1', 'ask'],
-  // What is glued behind is the name of a file, or an error.
+  // A word glued behind is the name of a file, or an error.
   ['git>&1log push', 'block'],
   ['git >&1log push', 'block'],
   ['git log 2>&1x', 'ask'],

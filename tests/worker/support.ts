@@ -1,4 +1,4 @@
-/** What the worker tests share: texts as files, policies of an operator, projects on disk. */
+/** Shared by the worker tests: texts as files, policies of an operator, projects on disk. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from '../../src/error.ts'

@@ -73,7 +73,7 @@ async function observed(variables: Variables, some: Partial<HostInputs> = {}) {
 
 const timesAsked = (): number => (existsSync(at('asked')) ? readFileSync(at('asked'), 'utf8').length : 0)
 
-/** What the second of two runs has otherwise. */
+/** Differences in the second of two runs. */
 interface Second {
   readonly variables?: Variables
   readonly inputs?: Partial<HostInputs>

@@ -67,7 +67,7 @@ describeWith('docker', 'a docker container', () => {
     expect(text(outcome.stderr)).toBe('')
   })
 
-  // What docker means by 137 is SIGKILL, which the test of the walls below ends with.
+  // Docker's 137 means SIGKILL, with which the test of the walls below ends.
   test('takes with it what the command leaves behind, says what was used, and tells the exit code 137 from SIGKILL', async () => {
     const eat = 'dd if=/dev/zero of=/dev/null bs=50M count=4 2>/dev/null & wait $!'
     const outcome = await shell(`${eat}; setsid sleep 600 >/dev/null 2>&1 & exit 137`)
@@ -208,7 +208,7 @@ describeWith('docker', 'a docker container', () => {
     const program = await bundle(join(import.meta.dirname, '../../programs/run-docker.ts'), await temporaryDirectory())
     const [init, guard] = ['container', 'llm-do'].map((name) => join(nativeDirectory(), name))
     const runsDirectory = join(await temporaryDirectory(), 'runs')
-    // The container goes on until it has made the name: it is removed too late.
+    // The container continues until it has made the name: it is removed too late.
     const client = join(await temporaryDirectory(), 'docker')
     const late = `touch ${source}/killed; until [ -e ${source}/.mcp.json ]; do sleep 0.05; done`
     await writeFile(client, `#!/bin/sh\n[ "$1" != rm ] || { ${late}; }\nexec ${fact.path} "$@"\n`, { mode: 0o755 })
@@ -265,7 +265,7 @@ describeWith('docker', 'the docker container of a session', () => {
     const { inside } = await session(here(), { limits: { timeoutMs: 60_000 } })
     const lost = await inside('kill -9 $PPID; sleep 600')
     expect(lost).toMatchObject({ reason: 'lost', exitCode: null, signal: null })
-    // What it left behind is gone with the container.
+    // Its leftovers are gone with the container.
     expect(await containers(here())).toBe('')
   })
 
@@ -389,7 +389,7 @@ describeWith('docker', 'a docker container is refused', () => {
     onTestFinished(async () => void (await execa('umount', [below])))
     const script = 'echo x > "/w/a b/written"'
     const refused = await shell(script, { plan: { zones: [observedZone({ source, target: '/w' })] } })
-    // A daemon whose read-only mounts are recursive holds it by itself.
+    // A daemon whose read-only mounts are recursive protects it already.
     if (refused.reason === 'setup') expect(refused.failure).toMatchObject({ errno: 'EROFS', path: '/w/a b' })
     expect(await readdir(below)).toEqual([])
     const plain = ['run', '--rm', '--network', 'none', '--mount', `type=bind,source=${source},target=/w,readonly`]

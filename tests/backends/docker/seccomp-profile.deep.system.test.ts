@@ -35,7 +35,7 @@ describeWith('python', "Docker's words, compiled by libseccomp", () => {
       const isAllowed = (number: number, args: readonly bigint[]) =>
         simulate(program, nativeCall(ARCH, number, args)).action === ACTION.allow
       const differing = [...clausesFor(rules, ARCH)]
-        // What an older libseccomp has not heard of it refuses, as runtimes do.
+        // An older libseccomp refuses calls that it does not know, as runtimes do.
         .filter(([number]) => !unlisted.has(number))
         .flatMap(([number, clauses]) => interestingArguments(clauses).map((args) => ({ number, args })))
         .filter(

@@ -1,4 +1,4 @@
-/** What Docker's JSON lets through, read as plainly as possible. */
+/** The calls that Docker's JSON lets through, read as plainly as possible. */
 import type { DockerSeccomp } from '../../../src/backends/docker/seccomp-profile.ts'
 
 /** As the engines read it: any rule of the call whose arguments all fit. */

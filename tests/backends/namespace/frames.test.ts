@@ -10,7 +10,7 @@ interface Piece {
 function readInSteps(stream: Buffer, step: number): readonly Piece[] {
   const reader = new FrameReader()
   const pieces: Piece[] = []
-  // One buffer for all that comes, as a socket with a buffer of its own does it.
+  // One buffer for all input, like a socket with a buffer.
   const buffer = Buffer.alloc(step)
   for (let at = 0; at < stream.length; at += step) {
     const size = stream.copy(buffer, 0, at, at + step)

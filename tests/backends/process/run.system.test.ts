@@ -22,7 +22,7 @@ function run(command: readonly string[], changes: Partial<Plan> = {}, signal?: A
   return superviseProcess({ plan, run: inputs, stdio: { mode: 'capture', stdin: 'ignore', outputCap: 1000 }, signal })
 }
 
-/** What was killed is gone in its own time; the test's time limit ends this. */
+/** Killed processes need a moment to disappear; the test's time limit ends the wait. */
 async function expectEnd(pid: number): Promise<void> {
   expect(pid).toBeGreaterThan(0)
   while (isAlive(pid)) await sleep(10)

@@ -29,7 +29,7 @@ UNIT("the stager gets the covers of each zone as launch has found them") {
   EXPECT(first->cover[1].writable && first->cover[1].kept == 2 && first->cover[1].type == 0040000);
 }
 
-/* What the stager answers to `size` bytes in place of the covers. */
+/* The stager's answer to `size` bytes in place of the covers. */
 static int receive(const char *bytes, size_t size) {
   struct guard got = {0};
   int ends[2], fd = memory_sealed(bytes, size, "covers");

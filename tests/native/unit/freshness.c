@@ -115,7 +115,7 @@ UNIT("looks ahead at the guards of a client hold as those at the plan of the san
   struct launchfile own = plan_of("me", "box", NULL), wanted = plan_of("me", NULL, path);
   struct looks_ahead made = {.wanted = looked_at(&wanted, 0)}, old = {.wanted = looked_at(&wanted, 3600 * 1000000000ull)};
   EXPECT(serves(&own, &wanted, &made) && serves(&own, &wanted, &old));
-  /* What was seen a moment ago is not looked at again. On a busy machine a moment may pass between two lines: then once more. */
+  /* A recent observation is not repeated. On a busy machine a moment may pass between two lines: then once more. */
   int is_trusted = 0;
   for (int tries = 0; tries < 1000 && !is_trusted; tries++) {
     EXPECT_NUMBER(chmod(path, 0600), 0);

@@ -9,7 +9,7 @@ static int write_down(void *data, const char *key, const char *value) {
 }
 
 UNIT("git's configuration is read as git reads it") {
-  /* What git 2.39 prints for each by `git config --file FILE --list -z`. */
+  /* Output of git 2.39 for each by `git config --file FILE --list -z`. */
   static const struct {
     const char *text, *values;
   } ROWS[] = {

@@ -1,4 +1,4 @@
-/* What the client writes, and when Node reports instead, is compared with Node: tests/native/answer.system.test.ts. */
+/* The client's output, and the cases in which Node reports instead, are compared with Node: tests/native/answer.system.test.ts. */
 #include "client/result.h"
 #include "unit.h"
 

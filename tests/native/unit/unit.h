@@ -3,7 +3,7 @@
  *
  *     UNIT("a sign is not part of a number") { EXPECT_NUMBER(parse_number("+1", 9, &number), -1); }
  *
- * A failed expectation is printed and the unit goes on; the sanitizers end the program at the first wrong access.
+ * A failed expectation is printed and the unit continues; the sanitizers end the program at the first wrong access.
  */
 #ifndef LLM_DO_UNIT_H
 #define LLM_DO_UNIT_H

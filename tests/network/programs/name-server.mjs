@@ -2,7 +2,7 @@
 //
 // ZONE is JSON: name -> list of answers, one a question and the last for ever; an answer is a list of addresses, or `fail`. Besides
 // addresses it may have `=NAME`, of which the name is an alias, and `!ADDRESS`, which comes first in replies that are not to the question.
-// What does not fit a datagram is cut off, and sent over TCP.
+// An answer that does not fit a datagram is cut off, and sent over TCP.
 // `*.x` answers for the names below `x` that are not there themselves.
 // Each question is written to the file QUESTIONS, a line each: what a sandbox asks for is seen there.
 import { createSocket } from 'node:dgram'

@@ -110,7 +110,7 @@ const bytesOf = (size) => Number.parseInt(size, 10) * MIB
 
 const SETTINGS = new RegExp(`^\\d+ 0 1 (${PIDS + CHAIN_AT_FIRST}|${PIDS + CHAIN}) \\d+ 100000$`)
 
-/** What is wrong with a run, in words. */
+/** Problems of a run, in words. */
 function problemsOf(one, { result, seen }) {
   const problems = []
   const claim = (holds, words) => holds || problems.push(words)

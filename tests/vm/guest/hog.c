@@ -1,5 +1,5 @@
 /*
- * hog WAY - uses up one thing and never gives up by itself: the guests of the limit suites, static so that any tree runs it.
+ * hog WAY - uses up one resource and never stops: the guests of the limit suites, static so that any tree runs it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

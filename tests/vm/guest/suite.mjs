@@ -1,5 +1,5 @@
 /**
- * The suites of one boot: who calls, from which cgroup. Each caller is a process of its own that runs cases.mjs there and prints
+ * The suites of one boot: the caller, and its cgroup. Each caller is a new process that runs cases.mjs there and prints
  * one line of JSON per check.
  */
 import { spawnSync } from 'node:child_process'
@@ -8,7 +8,7 @@ import { chownSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from '
 const ROOT = '/sys/fs/cgroup'
 const CASES = ['node', '/job/tests/vm/guest/cases.mjs']
 
-/** Runs the cases of one caller; its lines go to our stdout, and its failure is a check of its own. */
+/** Runs the cases of one caller; its lines go to our stdout, and its failure is one more check. */
 function call({ caller, as = [], expect }) {
   const [file, ...words] = [...as, ...CASES, JSON.stringify({ caller, ...expect })]
   const { status, error } = spawnSync(file, words, { stdio: ['ignore', 'inherit', 'inherit'] })
@@ -32,7 +32,7 @@ const KERNEL = { memory: 'cgroup2', pids: 'cgroup2', cpus: 'cgroup2' }
 const AND_DISKS = { ...KERNEL, io: 'cgroup2' }
 const NO_KERNEL = { memory: 'watchdog', pids: 'rlimit', cpus: 'affinity' }
 
-/** What an administrator does to give a part of the tree away (cgroup-v2.rst, "Delegation"). */
+/** An administrator's steps to delegate a part of the tree (cgroup-v2.rst, "Delegation"). */
 function delegate(group, id) {
   mkdirSync(group)
   for (const name of ['memory', 'pids', 'cpu', 'io']) writeFileSync(`${ROOT}/cgroup.subtree_control`, `+${name}`)
@@ -65,7 +65,7 @@ function checkForbidden(setting) {
   )
 }
 
-/** What the doctor says is lacking, for a user whose runtime directory, where it could remember that, is there without a manager. */
+/** The doctor's list of lacks, for a user whose runtime directory, where it could remember that, is there without a manager. */
 function lackingFor(id) {
   const own = `/tmp/runtime-${id}`
   mkdirSync(own, { recursive: true, mode: 0o700 })
