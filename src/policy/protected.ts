@@ -482,16 +482,52 @@ export const REPOSITORY_SYSTEMS: readonly RepositorySystem[] = [
 /** The names of a place as a Markdown list by program, for docs/reference/protected.md. */
 export function protectedList(where: ProtectedRoot): string {
   const names = PROTECTED_NAMES.filter((each) => each.where === where)
-  const tools = [...new Set(names.map(({ tool }) => tool))]
-  return tools.map((tool) => toolItem(names.filter((each) => each.tool === tool))).join('\n')
+  const rows = [...new Set(names.map(({ tool }) => tool))].map((tool) => toolRow(names, tool))
+  const shared = rows.filter(
+    (row) => rows.filter(({ why }) => row.why !== undefined && why === row.why).length >= SHARED,
+  )
+  const items = rows.map((row) => {
+    if (!shared.includes(row)) return `**${row.tool}** ${row.text}`
+    const same = shared.filter(({ why }) => why === row.why)
+    return same[0] === row ? `${row.why}: ${same.map(({ tool, files }) => `**${tool}** ${files}`).join('; ')}` : ''
+  })
+  return items
+    .filter((item) => item !== '')
+    .map(listItem)
+    .join('\n')
 }
 
-function toolItem(names: readonly ProtectedName[]): string {
-  const reasons = [...new Set(names.map(({ why }) => why))].map((why) => {
-    const found = names.filter((each) => each.why === why).map(({ name }) => `\`${name}\``)
-    return `${why}: ${found.join(', ')}`
+/** So many tools with one and the same reason are one item of the list. */
+const SHARED = 3
+
+interface ToolRow {
+  readonly tool: string
+  readonly text: string
+  /** The only reason; absent where there are more. */
+  readonly why?: string
+  readonly files: string
+}
+
+function toolRow(all: readonly ProtectedName[], tool: string): ToolRow {
+  const names = all.filter((each) => each.tool === tool)
+  const reasons = [...new Set(names.map(({ why }) => why))].map((why) => ({
+    why,
+    files: inBraces(names.filter((each) => each.why === why).map(({ name }) => name)).join(', '),
+  }))
+  const text = reasons.map(({ why, files }) => `${why}: ${files}`).join('; ')
+  const [first] = reasons
+  return { tool, text, files: first?.files ?? '', ...(reasons.length === 1 && first && { why: first.why }) }
+}
+
+/** Names that differ in the extension alone as one: `a.{b,c,d}`. */
+function inBraces(names: readonly string[]): readonly string[] {
+  const stemOf = (name: string): string => name.replace(/(?<=[^/])\.[^./]+$/, '')
+  const stems = [...new Set(names.map(stemOf))]
+  return stems.flatMap((stem) => {
+    const same = names.filter((name) => stemOf(name) === stem)
+    if (same.length < SHARED) return same.map((name) => `\`${name}\``)
+    return [`\`${stem}.{${same.map((name) => name.slice(stem.length + 1)).join(',')}}\``]
   })
-  return listItem(`**${names[0]?.tool}** ${reasons.join('; ')}`)
 }
 
 /** Every word of `protectNot`. */
