@@ -1,4 +1,4 @@
-/** The source of tasks that docs/reference/fleet-server.md shows, as it stands, with a real JetStream. */
+/** The source of tasks that docs/internals/fleet-protocol.md shows, as it stands, with a real JetStream. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -26,7 +26,7 @@ async function startServer(): Promise<string> {
 
 /** The example, with a silence of two seconds in the place of thirty. */
 function example(): string {
-  const page = readFileSync(join(ROOT, 'docs/reference/fleet-server.md'), 'utf8')
+  const page = readFileSync(join(ROOT, 'docs/internals/fleet-protocol.md'), 'utf8')
   const [, text = ''] = /^```js\n((?:(?!^```).)*AckPolicy.*?)^```$/ms.exec(page) ?? []
   const ours = {
     'llm-do-exec': join(checkoutFor(currentUser()), 'dist/index.js'),
