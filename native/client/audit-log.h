@@ -1,6 +1,6 @@
 /*
  * The audit log of a run with an ordinary end: its line (client/result.h), appended as src/report/audit-file.ts does it: under the lock, in one chain. It is opened before the run and written through that
- * descriptor. Whatever is not simple - a lock that stays taken, a file that is none, a full disk - is node's.
+ * descriptor. Node handles all other cases: a lock that stays taken, a path that is not a file, a full disk.
  */
 #pragma once
 

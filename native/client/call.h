@@ -34,15 +34,15 @@ struct call {
 };
 
 /*
- * Finds the command: behind the options of ours, after `--`, or where the words of a shell with a script begin
- * (src/launch-cache/shell-call.ts). Where that is not how node reads the same words, node leaves no plan, and nothing is found. Returns 0 or -1.
+ * Finds the command: behind our options, after `--`, or where the words of a shell with a script begin
+ * (src/launch-cache/shell-call.ts). Where node reads the same words differently, node leaves no plan, and nothing is found. Returns 0 or -1.
  */
 int call_split(struct call *call);
 
-/* Which variables a plan is for: those of its names, or all whose names no layer of the policy knows. */
+/* Selects the variables of a plan: those of its names, or all whose names no layer of the policy knows. */
 enum key_variables { KEY_BY_NAME, KEY_FOR_ANY };
 
-/* What its plan was made for, as src/launch-cache/cache-key.ts has it. Finds the program and the variables, too. Returns 0 or -1. */
+/* Makes the key of its plan, as src/launch-cache/cache-key.ts has it. Finds the program and the variables, too. Returns 0 or -1. */
 int call_key(struct call *call, enum key_variables variables, struct key *key);
 
 /* That of the plan that serves every directory, from the key of the call for the same variables. Returns 0 or -1. */

@@ -33,7 +33,7 @@ static void drop(int *fd) {
   *fd = -1;
 }
 
-/* Only our end does not wait: each end of a pipe has flags of its own. Theirs may be opened again, as /dev/stdout for instance, by
+/* Only our end does not wait: each end of a pipe has separate flags. Theirs may be opened again, as /dev/stdout for instance, by
  * whatever uid the command has inside. */
 static int open_stream(struct stream *stream, size_t cap) {
   int ends[2];

@@ -50,6 +50,6 @@ int stream_is_whole(const struct stream *stream);
 size_t stream_kept(const struct stream *stream);
 size_t stream_head(const struct stream *stream);
 
-/* Puts what was kept into sealed files that a successor inherits, and tells of them in one line of JSON without a line feed; an
- * empty line when nothing was captured. 0, or -1 when there is no memory or no room. */
+/* Puts the kept output into sealed files that a successor inherits, and describes them in one line of JSON without a line feed; an
+ * empty line when nothing was captured. 0, or -1 without memory or room. */
 int capture_hand_over(const struct capture *capture, char *line, size_t room);

@@ -4,5 +4,5 @@
 #include "client/call.h"
 #include "lib/launch-file.h"
 
-/* What cannot be written is not kept: the run is over. */
+/* A record that cannot be written is not kept: the run is over. */
 void failed_run_keep(const struct call *call, const struct launchfile *file, int status);

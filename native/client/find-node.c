@@ -136,7 +136,7 @@ static int add_named(struct search *search, const char *piece) {
   return 0;
 }
 
-/* Directories that a word names, by itself or as a part of it: `--rw=DIR`, `name=DIR:rw`. */
+/* Directories that a word names, as a whole or in a part: `--rw=DIR`, `name=DIR:rw`. */
 static int add_word(struct search *search, const char *word) {
   char *copy = strdup(word), *rest = copy;
   int failed = copy ? add_named(search, word) : -1;
@@ -170,7 +170,7 @@ static const char *distrust_program(const struct search *search, const char *nod
   return why ? why : distrust_directory(parent[0] ? parent : "/");
 }
 
-/* What is not there is not worth a word. */
+/* A missing path is not worth a word. */
 static int find_in(struct search *search, const char *entry, char *node) {
   char real[PATH_MAX], file[PATH_MAX + 8];
   const char *why = distrust_entry(search, entry, real);

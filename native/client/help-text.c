@@ -34,7 +34,7 @@ static int join_names(char *const *words, char *const *end, char path[PATH_MOST]
   return 0;
 }
 
-/* Whose text is asked for: `COMMAND [ACTION] --help`, `help COMMAND [ACTION]`, `--version`. Returns 0, or -1 for any other words. */
+/* Finds the command whose text is wanted: `COMMAND [ACTION] --help`, `help COMMAND [ACTION]`, `--version`. Returns 0, or -1 for any other words. */
 static int path_of(int is_exec, char *const *words, char path[PATH_MOST]) {
   size_t count = 0;
   while (count <= PATH_WORDS + 1 && words[count]) count++;
@@ -73,10 +73,10 @@ static const char *find_text(const char *texts, size_t size, const char *path) {
   return NULL;
 }
 
-/* Of a stream that another program has made non-blocking. */
+/* For a stream that another program has made non-blocking. */
 static int wait_for_room(void) { return poll(&(struct pollfd){STDOUT_FILENO, POLLOUT, 0}, 1, -1) == 1; }
 
-/* A reader that went away is no failure of ours. */
+/* A reader that went away is not our failure. */
 static int print(const char *text) {
   signal(SIGPIPE, SIG_IGN);
   for (size_t left = strlen(text); left > 0;) {

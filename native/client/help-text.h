@@ -1,4 +1,4 @@
-/* What `--help` and `--version` print: texts that the build has left in dist/help-texts (scripts/help-texts.mjs), so that node need not start. */
+/* Prints the texts of `--help` and `--version` that the build has left in dist/help-texts (scripts/help-texts.mjs), so that node need not start. */
 #pragma once
 
 /*

@@ -1,7 +1,7 @@
 /*
- * handover: how the client gives node what it was called with.
+ * handover: how the client passes its call to node.
  *
- * Node reads some options of its own wherever they stand on its command line (--env-file before the first `--`,
+ * Node reads some options wherever they stand on its command line (--env-file before the first `--`,
  * --experimental-config-file even behind it), and its environment and working directory decide what code it loads. So nothing of
  * the caller is on node's command line or in its environment: the words, the variables and the directory come by two descriptors,
  * whose numbers are in the one variable LLM_DO_CALL, `WORDS:DIRECTORY`. src/cli/call.ts reads them.

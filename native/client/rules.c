@@ -10,7 +10,7 @@
 
 /* ---- words ---- */
 
-/* What shows as what it is; `also`: characters that are let through although they do not. */
+/* Text that is displayed as it is; `also`: characters that are let through although they are not. */
 static int is_plain(const char *text, const char *also) {
   for (; *text; text++)
     if ((*text < ' ' || *text > '~') && !strchr(also, *text)) return 0;
@@ -98,7 +98,7 @@ static int decide(const struct launchfile *file, char **words, struct entry *dec
   return launchfile_find(file, V_DEFAULT, decided) ? 0 : -1;
 }
 
-/* What lets the command run, NULL where nothing here does. */
+/* The rule that lets the command run, NULL where none here does. */
 static const char *who_lets_run(const struct launchfile *file, char **words) {
   struct entry decided;
   if (!words[0] || !*words[0] || !is_plain(words[0], "")) return NULL;
@@ -132,7 +132,7 @@ static size_t duplication(const char *script, const char *at) {
   return target && strchr(BLANKS BETWEEN, *end) ? (size_t)(end - at) : 0; /* the NUL is found, too */
 }
 
-/* Each becomes a blank. -1 where another redirection is left: a file, or an ampersand that shells do not read alike, is node's. */
+/* Each becomes a blank. -1 leaves the rest to node: a redirection to a file, or an ampersand that shells do not read alike. */
 static int drop_duplications(const char *script, char *text) {
   char *end = text;
   for (const char *at = script; *at;) {
@@ -144,14 +144,14 @@ static int drop_duplications(const char *script, char *text) {
   return strpbrk(text, "<>") ? -1 : 0;
 }
 
-/* Also of a blank that a backslash would have kept, as node does: what is left of that is no text to divide. */
+/* Also of a blank that a backslash would have kept, as node does: then the rest cannot be divided. */
 static char *trim(char *text) {
   while (is_blank(*text)) text++;
   for (char *end = strchr(text, 0); end > text && is_blank(end[-1]);) *--end = 0;
   return text;
 }
 
-/* Every command of a list or pipe by itself. The first one's reason counts, but for the answer to a question. */
+/* Each command of a list or pipe is judged alone. The first one's reason counts, but for the answer to a question. */
 static const char *who_lets_list(const struct launchfile *file, const char *script, const char *answer) {
   static char text[TEXT_MAX];
   const char *reason = NULL;

@@ -19,7 +19,7 @@
 /* Returned by cgroup_set for a file that does not exist: the kernel is too old for it or the controller is not enabled here. */
 #define CGROUP_ABSENT 1
 
-/* Counters of a group's controllers; -1 where there is no such controller, file or line. */
+/* Counters of a group's controllers; -1 for a missing controller, file or line. */
 struct cgroup_usage {
   long long memory_peak;    /* bytes, memory.peak (since 5.19), else 0 when memory is accounted, -1 when it is not */
   long long pids_peak;      /* pids.peak (since 6.1) */
@@ -45,7 +45,7 @@ int cgroup_set(int group, const char *file, const char *value);
 /* Sends SIGKILL to every process of the group and below, frozen and stopped ones too. Does not wait for them to be gone. */
 int cgroup_kill(int group);
 
-/* What cgroup_kill does on kernels without cgroup.kill (before 5.14): freeze, kill each process, thaw, until nothing is left. */
+/* Does the work of cgroup_kill on kernels without cgroup.kill (before 5.14): freeze, kill each process, thaw, until nothing is left. */
 int cgroup_kill_each(int group);
 
 /* Waits until nothing lives in the group and below: 0, or -1 with ETIMEDOUT. timeout_ms 0 only looks. */

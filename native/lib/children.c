@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* One read gives a part of the list, which may end within a number: the number goes on with the next part. */
+/* One read gives a part of the list, which may end within a number: the number continues in the next part. */
 int children_each(void (*each)(pid_t child, const void *context), const void *context) {
   char path[64], part[4096];
   snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());

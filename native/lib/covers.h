@@ -1,6 +1,6 @@
 /*
- * What the guard has found to be covered, on its way to the stager. Launch looks through the writable zones while the stager, which it has
- * cloned before, makes everything else: in a large zone, and for root in any, that takes as long as half a sandbox.
+ * The covers that the guard has found, on their way to the stager. Launch walks the writable zones while the stager, which it has
+ * cloned before, makes everything else: in a large zone, and for root in any, the walk takes as long as half a sandbox.
  */
 #pragma once
 

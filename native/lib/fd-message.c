@@ -41,7 +41,7 @@ static ssize_t receive_once(int socket, void *bytes, size_t size, int flags, int
   return got;
 }
 
-/* Where the other side ended with something of ours unread, the kernel says that first, once; its last words come after it. */
+/* If the other side ended with one of our messages unread, the kernel reports that first, once; its last words come after it. */
 ssize_t message_receive(int socket, void *bytes, size_t size, int flags, int *fds, int *count) {
   ssize_t got = receive_once(socket, bytes, size, flags, fds, count);
   return got < 0 && errno == ECONNRESET ? receive_once(socket, bytes, size, flags, fds, count) : got;

@@ -128,7 +128,7 @@ static void sweep_repositories(struct guard *guard, struct guard_zone *zone, con
   walk_free(&walk);
 }
 
-/* A repository without a name of its own is gone with its HEAD. */
+/* A repository without a separate name is gone with its HEAD. */
 static enum look look_at_seen(const struct guard *guard, char *at) {
   struct stat status;
   char head[PATH_MAX];

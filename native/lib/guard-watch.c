@@ -254,9 +254,9 @@ static int read_events(struct guard *guard) {
 int guard_on_events(struct guard *guard) { return read_events(guard) && lookup_all(guard); }
 
 /*
- * Who closes an inotify descriptor waits until no processor looks at its watches any more, some ten milliseconds, and so does who ends
- * with one. This one goes into a message to a socket that only this message holds. The kernel finds that nobody can receive it and
- * closes both by itself (unix(7), garbage collection). One that does so at once makes us wait as before, and so does a message
+ * A process that closes an inotify descriptor, or ends with one, waits until no processor reads its watches any more: some ten
+ * milliseconds. So this one goes into a message to a socket that only this message holds. The kernel finds that no process can receive it
+ * and closes both later (unix(7), garbage collection). A kernel that does so immediately makes us wait as before, and so does a message
  * that cannot be sent.
  */
 static void leave_to_kernel(int fd) {

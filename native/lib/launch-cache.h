@@ -11,7 +11,7 @@
 #define KEY_WORDS_MAX 512
 #define KEY_BYTES_MAX (64 << 10)
 
-/* What a plan depends on besides files: version, host, caller, options. One list of words, compared whole. */
+/* Dependencies of a plan other than files: version, host, caller, options. One list of words, compared whole. */
 struct key {
   size_t used;
   int count;
@@ -49,6 +49,6 @@ int cached_is_private(int fd, mode_t type);
 /* Is it on disk still as this V_AT or V_CONTENT record of a checked file says? */
 int guard_holds(const struct entry *entry);
 
-/* What is at `path`, as in V_AT and V_CONTENT records. 0, or -1 when it cannot be read. */
+/* Reads the state of `path`, as in V_AT and V_CONTENT records. 0, or -1 when it cannot be read. */
 int identity_at(const char *path, char *text, size_t room);
 int identity_of_content(const char *path, char *text, size_t room);

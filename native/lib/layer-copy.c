@@ -158,7 +158,7 @@ static int copy_all_xattrs(int from, int to) {
   return 0;
 }
 
-/* A user's file can have a group that he is no longer in. */
+/* A user's file can have a group that the user has left. */
 static int keep_owner(int fd, const struct stat *status) { return fchown(fd, status->st_uid, status->st_gid) < 0 && geteuid() == 0 ? -1 : 0; }
 
 /* The owner first: giving a file away takes set-id bits and capabilities off it. */

@@ -292,7 +292,7 @@ static int has_same_zones(const struct launchfile *a, const struct launchfile *b
   }
 }
 
-/* What a volatile overlay has left says that its upper directory may be incomplete, and keeps it from being mounted again. That is
+/* The mark of a volatile overlay means that its upper directory may be incomplete, and keeps it from being mounted again. That is
  * only so after a power cut, which a sync makes up for. */
 static int clean_zone(int layer, size_t number) {
   layer_name name;

@@ -1,6 +1,6 @@
 /*
- * What the observer tells launch at the end of a run (runner/observer.c). Both are one program, but the observer reads what a hostile command
- * has written, so what it says is checked and bounded like anything else.
+ * The observer's report to launch at the end of a run (runner/observer.c). Both are one program, but the observer reads input of a hostile
+ * command, so its report is checked and bounded like anything else.
  *
  *   launch ──end of file: report and end──► observer ──struct observed_head, rows──► launch      SOCK_STREAM
  */
@@ -28,7 +28,7 @@ struct observed_head {
   uint32_t unused;
 };
 
-/* What launch knows of it when the run is over. */
+/* Launch's copy of it when the run is over. */
 struct observed_report {
   struct observed_head head;
   int is_lost; /* the observer has ended before it wrote one, and each observed call since then has failed with ENOSYS */

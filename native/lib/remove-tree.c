@@ -1,6 +1,6 @@
 /*
  * Theory of operation. Directories that are not empty are moved up to the top of the tree, so that no depth is too deep and no more than
- * two directories are open. A removal that was killed leaves the name, so the next one goes on with it.
+ * two directories are open. A removal that was killed leaves the name, so the next one continues with it.
  */
 #include "lib/remove-tree.h"
 

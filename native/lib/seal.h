@@ -1,10 +1,10 @@
 /*
- * The seal of what node leaves for the client: a MAC with a key that no sandbox can see.
+ * The seal of node's files for the client: a MAC with a key that no sandbox can see.
  *
  * A file that decides what runs on the host must be node's own work, even where a command got at the directory that it lies in. The
  * key is 32 random bytes in the parent of the runs directory (root: /run/llm-do; others: $XDG_RUNTIME_DIR/llm-do or
- * /run/user/UID/llm-do), which no zone may hold. node makes it (src/host/secret.ts); the client only reads it. Without one there is no
- * seal, and nothing that lies on disk is believed.
+ * /run/user/UID/llm-do), which no zone may hold. node makes it (src/host/secret.ts); the client only reads it. Without a key nothing
+ * is sealed, and no file on disk is trusted.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 
 /*
  * HMAC (RFC 2104) with BLAKE2b-512 (RFC 7693): `createHmac('blake2b512', key)` of node. Three cycles a byte in plain C; SHA-256 without
- * instructions of its own takes ten.
+ * special instructions takes ten.
  */
 void mac_of(const unsigned char key[SECRET_BYTES], const void *bytes, size_t size, unsigned char tag[MAC_BYTES]);
 

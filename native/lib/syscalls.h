@@ -40,7 +40,7 @@ static inline int sys_openat2(int dir, const char *path, uint64_t flags, uint64_
   return fd;
 }
 
-/* What sys_getdents fills: one behind the other, `size` bytes each. */
+/* Entries that sys_getdents writes: one behind the other, `size` bytes each. */
 struct directory_entry {
   uint64_t ino;
   int64_t next;

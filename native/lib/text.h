@@ -10,5 +10,5 @@
 /* Begins anew; NULL when memory is short. */
 FILE *text_begin(void);
 
-/* What has been written since, ended by NUL, which is not counted; valid until the next text begins. NULL when memory was short. */
+/* The text since then, ended by NUL, which is not counted; valid until the next text begins. NULL when memory was short. */
 char *text_end(size_t *size);

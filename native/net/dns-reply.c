@@ -42,7 +42,7 @@ struct message {
   size_t size;
 };
 
-/* A name as text, from `at`, which is moved behind it. Pointers lead backwards only, so there is an end. -1 for what is no name. */
+/* A name as text, from `at`, which is moved behind it. Pointers lead backwards only, so there is an end. -1 for malformed names. */
 static int read_name(const struct message *message, size_t *at, char name[NAME_BYTES]) {
   size_t from = *at, lowest = *at, length = 0;
   int has_jumped = 0;

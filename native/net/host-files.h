@@ -1,4 +1,4 @@
-/* What this host's resolver is set up with: /etc/resolv.conf, without its search list, and /etc/hosts. Read anew each time, since both may
+/* Configuration of this host's resolver: /etc/resolv.conf, without its search list, and /etc/hosts. Read anew each time, since both may
  * change while a sandbox runs. */
 #pragma once
 

@@ -5,5 +5,5 @@
 
 #define HOST_NAME_BYTES 254 /* 253 and NUL */
 
-/* Lower case, without one final dot: labels of letters, digits, "-" and "_", the last one no number. -1 for what is no host name. */
+/* Lower case, without one final dot: labels of letters, digits, "-" and "_", the last one not a number. -1 for any other text. */
 int host_name_canonical(const char *text, size_t size, char name[HOST_NAME_BYTES]);

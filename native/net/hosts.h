@@ -1,7 +1,7 @@
 /*
- * The names that a command may ask for, the address that stands for each inside, and the addresses that it has outside. A listed name has
- * its stand-in from the plan; a name below a wildcard gets one of the wildcard's when it is known to exist, and keeps it: no address ever
- * stands for a second name.
+ * The names that a command may ask for, the stand-in address of each inside, and its addresses outside. A listed name has
+ * its stand-in from the plan; a name below a wildcard gets one of the wildcard's when it is known to exist, and keeps it: no address is
+ * ever used for a second name.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ struct host {
   uint32_t stand_in;         /* IPv4 in host order, 0 = none yet */
   enum host_state state;
   uint64_t known_at; /* CLOCK_MONOTONIC */
-  int is_planned;    /* the plan says where it leads: nobody is asked */
+  int is_planned;    /* the plan says where it leads: it is not looked up */
   const char *open_ports; /* on these its addresses need no rule of their own; NULL = on none */
   int count;
   struct address address[HOST_ADDRESSES_MAX];
@@ -42,5 +42,5 @@ struct host *hosts_find_by_stand_in(uint32_t address);
 int hosts_place(struct host *host);
 /* Do the addresses of the host need no rule of their own on this port? Port 0: on some port. */
 int host_is_open(const struct host *host, uint16_t port);
-/* Forgets a host that has no stand-in and that nobody waits for. */
+/* Forgets a host without a stand-in and without a waiting question. */
 void hosts_release(struct host *host);

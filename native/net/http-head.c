@@ -18,7 +18,7 @@ static struct text trim(struct text text) {
   return text;
 }
 
-/* What is before the next `end`, which must be there; `rest` then begins behind it. */
+/* The text before the next `end`, which must be there; `rest` then begins behind it. */
 static int take_until(struct text *rest, const char *end, struct text *taken) {
   const char *found = memmem(rest->at, rest->size, end, strlen(end));
   if (!found) return 0;
@@ -122,7 +122,7 @@ enum http_status http_head_read(const char *bytes, size_t size, struct http_head
   return HTTP_OK;
 }
 
-/* ---- what goes on ---- */
+/* ---- the forwarded head ---- */
 
 struct output {
   char *at;

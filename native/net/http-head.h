@@ -2,9 +2,9 @@
  * The head of a request to the HTTP proxy: CONNECT, or a URL (RFC 9112, 3.2). Pure.
  *
  * Nothing is guessed: lines end with CR LF, there is one space between the words of the first one, no control characters, no folded
- * lines, one length at most. A URL is http:// with a plain host; the host of the head that goes on is the one that was judged, whatever
- * `Host` has said. A connection leads to one host: the head that goes on says `Connection: close`. What follows a body of known length
- * goes nowhere; a body in chunks is not looked into, so all that the client sends then goes to the host that was judged, and to no other.
+ * lines, one length at most. A URL is http:// with a plain host; the forwarded head has the host that was judged, whatever
+ * `Host` has said. A connection leads to one host: the forwarded head says `Connection: close`. Bytes after a body of known length
+ * are dropped; a body in chunks is not inspected, so all that the client sends then goes to the host that was judged, and to no other.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define HTTP_HEAD_MAX 8192
-/* What is added: a space behind the colon of each field (one of four bytes is the shortest), the host, one line. */
+/* Bytes that are added: a space behind the colon of each field (one of four bytes is the shortest), the host, one line. */
 #define HTTP_HEAD_OUT_MAX (HTTP_HEAD_MAX + HTTP_HEAD_MAX / 4 + TARGET_TEXT_MAX + 64)
 #define HTTP_BODY_UNTIL_END UINT64_MAX
 

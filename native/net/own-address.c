@@ -42,7 +42,7 @@ static int ask(const struct address *address, struct reply *reply) {
       .attribute = {(unsigned short)RTA_LENGTH(bytes), RTA_DST}};
   memcpy(request.address, address->bytes + skipped, bytes);
   if (send(kernel, &request, request.head.nlmsg_len, 0) != (ssize_t)request.head.nlmsg_len) return -1;
-  /* The kernel has answered when send returns. Answers to earlier questions, which nobody has read, come first. */
+  /* The kernel has answered when send returns. Answers to earlier questions, which were not read, come first. */
   do {
     if (recv(kernel, reply, sizeof *reply, 0) < (ssize_t)(sizeof reply->head + sizeof reply->route)) return -1;
   } while (reply->head.nlmsg_seq != sequence);

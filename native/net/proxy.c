@@ -56,7 +56,7 @@ static unsigned client_count;
 
 /* ---- clients ---- */
 
-/* Those that wait are accepted when there is room again. */
+/* Waiting connections are accepted when there is room again. */
 static void watch_listeners(void) {
   for (size_t i = 0; i < sizeof listeners / sizeof *listeners; i++)
     if (listeners[i].source.fd >= 0) (void)loop_watch(&listeners[i].source, client_count < CLIENTS_MAX ? EPOLLIN : 0);
@@ -134,7 +134,7 @@ struct way {
   uint64_t left;
 };
 
-/* An address that stands for a name is that name: a client may look names up and then ask for what it has found. */
+/* A stand-in address means its name: a client may look names up and then ask for the address. */
 static void name_stand_in(struct target *target) {
   const struct host *host = !target->is_name && address_is_v4(&target->address) ? hosts_find_by_stand_in(address_v4(&target->address)) : NULL;
   if (!host) return;

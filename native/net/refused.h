@@ -5,7 +5,7 @@
 
 /* Takes the netlink socket. -1 with errno. */
 int refused_on(int fd);
-/* What has come by now. */
+/* Reports that have come by now. */
 void refused_drain(void);
 /* One netlink message, as far as it is one (for tests). */
 void refused_read(const unsigned char *bytes, size_t size);

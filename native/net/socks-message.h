@@ -1,4 +1,4 @@
-/* What a client of the SOCKS proxy sends (RFC 1928), and the answers. Pure. */
+/* Messages of a client of the SOCKS proxy (RFC 1928), and the answers. Pure. */
 #pragma once
 
 #include "net/target.h"

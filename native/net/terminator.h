@@ -14,12 +14,12 @@
 
 #include <stdint.h>
 
-/* Which hosts and ports (V_NET_TERMINATE). -1 with errno. */
+/* The hosts and ports (V_NET_TERMINATE). -1 with errno. */
 int terminator_read(const struct launchfile *file);
 /* Takes the channel where there are such hosts, and closes it elsewhere. -1 with errno. */
 int terminator_on(int fd);
-/* `host` may be NULL: an address stands for itself. */
+/* `host` may be NULL: then the address is the host. */
 int terminator_serves(const struct host *host, uint16_t port);
-/* Shows it `outside`, a connection to the host, which stays the caller's, and returns the end that stands for it from now on. -1: it is gone,
+/* Passes on `outside`, a connection to the host, which stays the caller's, and returns the end that replaces it from now on. -1: it is gone,
  * or does not keep up. */
 int terminator_take(const struct host *host, uint16_t port, int outside);

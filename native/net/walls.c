@@ -120,7 +120,7 @@ static void hide_files(void) {
 #error "the filter of the helper knows x86-64 and arm64"
 #endif
 
-/* What the helper and its allocator use. */
+/* Calls of the helper and its allocator. */
 static const int ALLOWED[] = {
     SYS_read, SYS_readv, SYS_write, SYS_writev, SYS_close, SYS_lseek, SYS_fcntl, SYS_fstat,
     SYS_recvfrom, SYS_recvmsg, SYS_sendto, SYS_sendmsg, SYS_connect, SYS_accept4, SYS_shutdown,

@@ -13,7 +13,7 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
-/* An overlay shows what lies under a mount in its lower directory, and takes changes to it: nobody means that. */
+/* An overlay shows what lies under a mount in its lower directory, and takes changes to it: always a mistake. */
 static void refuse_mounts_below(struct run *run) {
   struct entry zone;
   char point[PATH_MAX];
@@ -103,7 +103,7 @@ static int has_copies(const struct launchfile *file) {
   return 0;
 }
 
-/* By a process of its own: it can be large, and must be ended by what ends a run. */
+/* In another process: it can be large, and the end of a run must end it. */
 static void make_copies(struct run *run, const struct entry *cow) {
   if (!has_copies(&run->file)) return;
   if (begin_size(run, cow) < 0) run_refuse(run, "launch: limit of layer", cow->word[2]);
@@ -164,6 +164,6 @@ void run_release_layer(struct run *run) {
   struct entry cow;
   run_settle_layer(run);
   if (run->layer.fd < 0 || run->outcome.layer || !launchfile_find(&run->file, V_COW, &cow)) return;
-  /* What could not be removed is in `llm-do ps --cow`, or has no record: `llm-do prune` takes it. */
+  /* Files that could not be removed are in `llm-do ps --cow`, or have no record: `llm-do prune` removes them. */
   (void)layer_remove(cow.word[0], run->layer.id);
 }

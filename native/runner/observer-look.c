@@ -44,7 +44,7 @@ static ssize_t read_link(const char *link, char *to, size_t room) {
   return length;
 }
 
-/* What the path starts from, as the process has it: empty for one from its root. */
+/* The directory at which the path starts, as the process has it: empty for one from its root. */
 static int read_base(pid_t pid, int directory, const char *path, char *to, size_t room) {
   char link[64];
   to[0] = 0;

@@ -1,7 +1,7 @@
 /*
- * What the observer finds out about a call of a hostile process: what its path leads to inside, and at the end of the run what the host has at
- * paths that were not there. Nothing is opened but by O_PATH, so no FIFO, device or lock is touched, and nothing is decided by it: between this
- * look and the kernel's own one a file can change, and then a line of a report is wrong.
+ * The observer's questions about a call of a hostile process: where its path leads inside, and at the end of the run whether the host has
+ * the paths that were missing. Nothing is opened but by O_PATH, so no FIFO, device or lock is touched, and nothing is decided by it: between
+ * this look and the kernel's own one a file can change, and then a line of a report is wrong.
  */
 #pragma once
 

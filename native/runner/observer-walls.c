@@ -23,7 +23,7 @@ static int take_id(uid_t id) {
   return setresgid(id, id, id) < 0 ? -1 : setresuid(id, id, id);
 }
 
-/* What a container has taken from its root is missing here, too. */
+/* Capabilities that a container has taken from its root are missing here, too. */
 static int keep_rights(uid_t id) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct set[2];
@@ -90,6 +90,6 @@ int observer_confine(uid_t id) {
   /* Changing ids clears the first and sets the second. Should launch be dead by now, the end of its socket says so. */
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return -1;
   if (limit(RLIMIT_CORE, 0) < 0 || limit(RLIMIT_FSIZE, 0) < 0 || limit(RLIMIT_NOFILE, DESCRIPTORS) < 0) return -1;
-  (void)prctl(PR_SET_NAME, "observer"); /* for ps; whoever reads it finds all walls but the last one */
+  (void)prctl(PR_SET_NAME, "observer"); /* for ps; by then all walls but the last one stand */
   return filter_calls();
 }

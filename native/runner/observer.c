@@ -128,7 +128,7 @@ static int follows(const struct observed_call *call, uint64_t flags) {
   }
 }
 
-/* What was read is of the process that called only if that still waits: its pid can have become another one's. */
+/* The text is the calling process's only if that still waits: its pid can have become another one's. */
 static int still_waits(const struct seccomp_notif *notice) { return ioctl(LISTENER, SECCOMP_IOCTL_NOTIF_ID_VALID, &notice->id) == 0; }
 
 static void look_at_path(const struct seccomp_notif *notice, const struct observed_call *call, uint64_t flags, const char *path) {
@@ -223,7 +223,7 @@ static int is_above(const char *path) {
   return 0;
 }
 
-/* What is to be made needs no more than its directory. */
+/* A path that is to be made needs only its directory. */
 static int is_hidden(struct observed_row *row) {
   char directory[OBSERVED_PATH_MAX];
   if (host_has(HOST, row->path) || (row->what == OBSERVED_HIDDEN_READ && is_above(row->path))) return 1;
@@ -243,7 +243,7 @@ static struct observed_row *newest(struct rows *rows) {
   return found;
 }
 
-/* What is missing inside and on the host, too, is nothing of ours. */
+/* A path that is missing inside and on the host, too, is not our refusal. */
 static void ask_host(void) {
   for (struct observed_row *row; (row = newest(&missing)); row->last = 0) {
     if (!is_hidden(row)) continue;
@@ -323,7 +323,7 @@ static int read_report(int socket, struct observed_report *result) {
   return 0;
 }
 
-/* One that hangs in a look at a file system is killed as soon as that answers; nobody waits for it. */
+/* One that hangs in a look at a file system is killed as soon as that answers; launch does not wait for it. */
 static void end(pid_t pid) {
   if (pid <= 0) return;
   (void)kill(pid, SIGKILL);

@@ -1,13 +1,13 @@
 /*
- * The observer: a process of a run with `observe`, which notes what the sandbox refuses its command.
+ * The observer: a process of a run with `observe`, which records what the sandbox refuses its command.
  *
  * Theory of operation. The command's process installs a filter that reports some calls to a listener (sandbox/observe.h), and sends the
- * listener to launch, which starts the observer and closes it: no other process has one. For each call the observer reads the path, looks by
- * itself what it leads to inside, notes what the walls will refuse, and always answers that the call goes on, so it decides nothing, and what a
- * command can make of a path between two looks is a wrong line in a report. Most names that are not there are nowhere: those that the host may
+ * listener to launch, which starts the observer and closes it: no other process has one. For each call the observer reads the path, checks
+ * where it leads inside, records what the walls will refuse, and always lets the call continue, so it decides nothing, and a change of a
+ * path between two looks is a wrong line in a report. Most names that are missing inside are missing everywhere: those that the host may
  * have are kept, and the host is asked only when the run is over, so the command learns nothing of it by measuring time.
  *
- * It is a process of its own, because what it reads is hostile and what it asks may hang (a network file system): launch keeps its deadlines
+ * It is another process, because its input is hostile and its questions may hang (a network file system): launch keeps its deadlines
  * whatever it does. It has the right to look and nothing else. When it ends before its time, observed calls fail with ENOSYS.
  */
 #pragma once

@@ -1,4 +1,4 @@
-/* What may be a standard stream of a command. */
+/* Checks the standard streams of a command. */
 #pragma once
 
 /* Returns 0, or -1 with errno for what would show the command more than a stream: EISDIR for a directory, through which it

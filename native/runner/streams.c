@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* What fcntl(2) can switch with F_SETFL. */
+/* Flags that fcntl(2) can switch with F_SETFL. */
 #define SWITCHES (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME | O_NONBLOCK)
 
 int streams_fill(void) {
@@ -46,8 +46,8 @@ static int read_relation(pid_t pid, struct relation *relation) {
   return found == 4 && !strchr("ZXx", state) ? 0 : -1;
 }
 
-/* The job of the shell that we are part of. Node starts launch in a session of its own, without a terminal: then the job is node's.
- * The leader of a session with a terminal is a job by itself. */
+/* The job of the shell that we are part of. Node starts launch in a new session, without a terminal: then the job is node's process group.
+ * The leader of a session with a terminal is a job alone. */
 static struct relation own_job(void) {
   struct relation job = {.parent = getppid(), .group = getpgrp(), .foreground = -1};
   read_relation(getpid(), &job);

@@ -92,7 +92,7 @@ void terminal_watch(struct terminal *terminal) {
   loop_watch(&terminal->output, is_shown ? EPOLLOUT : 0);
 }
 
-/* What a person types to end input; the program decides what it means. */
+/* The key that ends input; the program decides what it means. */
 #define END_OF_TRANSMISSION 4
 
 /* A terminal that gives its reader whole lines. */

@@ -1,6 +1,6 @@
 /**
- * Command lines of subcommands, by commander: declaration and words -> action, flags and operands. Pure. commander finds what is wrong
- * and its near misses; here its errors become ours, one line each with a hint. exec finds the end of its options by itself, see
+ * Command lines of subcommands, by commander: declaration and words -> action, flags and operands. Pure. commander finds errors
+ * and near misses; here its errors become ours, one line each with a hint. exec finds the end of its options without commander, see
  * exec-arguments.ts.
  */
 import { Argument, Command, CommanderError, type Option } from 'commander'

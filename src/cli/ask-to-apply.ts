@@ -9,7 +9,7 @@ import { usageError } from './usage-error.ts'
 
 const ANSWERS: Readonly<Record<string, boolean>> = { y: true, yes: true, n: false, no: false, '': false }
 
-/** @throws SandboxError USAGE where nobody could be asked: before the command has run */
+/** @throws SandboxError USAGE without a terminal to ask at: before the command has run */
 export function askToApply(isForPeople: boolean): (waiting: PendingChanges) => Promise<boolean> {
   if (!isForPeople || !hasTerminal())
     throw usageError(

@@ -1,5 +1,5 @@
 /**
- * What this program was called with. Never by node's own command line: node reads some options of its own wherever they stand
+ * The call of this program. It never comes by node's own command line: node reads some options wherever they stand
  * among its words, and its environment and directory decide what code it loads. It comes in one of two ways, which LLM_DO_CALL
  * names, the one variable of node's environment that is about us:
  *   WORDS:DIRECTORY  numbers of two descriptors, from native/client/node-call.c
@@ -38,7 +38,7 @@ const DIRECTORY = 'LLM_DO_DIRECTORY'
 const KEPT = 'LLM_DO_KEPT_'
 const PREFIX = '='
 
-/** What node writes for bytes that are not UTF-8; a caller may also have typed it. */
+/** Node's replacement for bytes that are not UTF-8; a caller may also have typed it. */
 const REPLACEMENT = '\ufffd'
 
 /** The words from `start` on. */

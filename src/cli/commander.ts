@@ -41,7 +41,7 @@ function switchOption(flag: string, help?: string): Option {
 }
 
 /**
- * An error of commander about an option as one line of ours, e.g. of `error: unknown option '--memry'\n(Did you mean --memory?)`.
+ * An error of commander about an option as one of our lines, e.g. of `error: unknown option '--memry'\n(Did you mean --memory?)`.
  * @param place comes first unless the message begins with the option
  */
 export function commanderProblem(input: {

@@ -1,6 +1,6 @@
 /**
- * What the client hands over of a run that has ended: three lines, of what was captured, of the audit log (`recorded`, or the
- * descriptors of log and lock), and what launch reported.
+ * The client's report of a run that has ended: three lines, of the captured output, of the audit log (`recorded`, or the
+ * descriptors of log and lock), and of launch's report.
  * native/client/main.c writes them.
  *
  * Edge: inherited descriptors.

@@ -7,7 +7,7 @@ import { DECLARED, type SubcommandDeclaration, usageOf, VERB_GROUPS } from './su
 const WIDTH = 80
 /** Where the meaning begins. */
 const COLUMN = 26
-/** Where it begins on a line of its own. */
+/** Column where it begins on a separate line. */
 const INDENT = 12
 
 /** `--memory SIZE`, `--json[=native|shell|task]`. */

@@ -21,7 +21,7 @@ interface Module {
 
 const loaded = new Map<string, Module>()
 
-/** Packages that were built apart lie next to the program; everything else is node's own. */
+/** Packages that were built apart lie next to the program; all others are built into node. */
 const load: NodeJS.Require = Object.assign((name: string): unknown => {
   return name.startsWith('./') ? own(name.slice(2)) : require(name)
 }, require)

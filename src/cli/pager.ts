@@ -11,7 +11,7 @@ import { writeStdout } from './stdio.ts'
 const STANDARD = 'less'
 /** That the person has named none: the text is shown at once, and with its colours. */
 const STANDARD_ENVIRONMENT = { LESS: 'FRX', LV: '-c' }
-/** Of a shell: there is no such program. */
+/** Exit status of a shell that does not find the program. */
 const NOT_FOUND = 127
 
 /** Without a terminal, and where the pager cannot be had, the text is printed as it is. */

@@ -1,5 +1,5 @@
 /**
- * Writing to our own stdout and stderr. A reader that went away is no failure of ours: what is left is not written, the
+ * Writes to our own stdout and stderr. A reader that went away is not our failure: the rest is not written, the
  * exit status stays.
  *
  * Edge: stdout, stderr.

@@ -1,4 +1,4 @@
-/** What every subcommand is made of. */
+/** The parts of every subcommand. */
 
 import type { ExplainedOption } from '../policy/option-help.ts'
 import type { Arguments } from './arguments.ts'

@@ -171,7 +171,7 @@ function lineOf(file: string, start: string): string {
   return text.split('\n').find((line) => line.startsWith(start)) ?? ''
 }
 
-/** What the kernel or a container hides is an empty word of the key, to the client as well. */
+/** A value that the kernel or a container hides is an empty word of the key, to the client as well. */
 function orEmpty(read: () => string): string {
   try {
     return read()

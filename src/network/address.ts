@@ -76,7 +76,7 @@ export function embeddedRange(range: AddressRange): AddressRange | undefined {
   if (form === undefined) return undefined
   const bytes = [...MAPPED, ...range.bytes.slice(form.at, form.at + 4)]
   const length = Math.min(128, 96 + range.length - 8 * form.at)
-  return bytes[12] === 0 && length >= 104 ? undefined : { bytes, length } // 0.0.0.0/8 is no address: `::1` is just that
+  return bytes[12] === 0 && length >= 104 ? undefined : { bytes, length } // not for 0.0.0.0/8: `::1` would be one
 }
 
 /** `192.0.2.0/24`, `2001:db8::/32`; an address without its length. */

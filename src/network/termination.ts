@@ -18,7 +18,7 @@ export interface HeaderCredential {
   readonly format?: string
 }
 
-/** What of a policy's network ends TLS. */
+/** The keys of a policy's network that end TLS. */
 export interface Termination {
   readonly mode: string
   readonly terminate?: boolean
@@ -60,7 +60,7 @@ export function namedHosts({ credentials = [], requests = [] }: Termination): re
   return [...new Map(hosts.map(({ host, port }) => [`${host}:${port}`, { host, port }])).values()]
 }
 
-/** What goes to the terminator: also the port of plain HTTP, which it refuses. */
+/** The hosts and ports of the terminator: also the port of plain HTTP, which it refuses. */
 export function terminatedHosts(network: Termination): readonly HostPort[] {
   if (!isTerminated(network)) return []
   const named = namedHosts(network)
@@ -93,12 +93,12 @@ export const printRequestRule = ({ method, path, isPrefix, ...place }: RequestRu
 
 /** `.` and `..`, also in percent-encoding and with what some servers cut off a segment. */
 const DOTS = /(?:^|\/)(?:\.|%2e){1,2}(?:\/|;|$)/i
-/** What some servers take for a slash, or for the end of the path. */
+/** Characters that some servers take for a slash, or for the end of the path. */
 const OTHER_SLASHES = /%2f|%5c|%00|\\|\/\//i
 
 /** Two dots with what a server may cut off behind them, and other spellings of a dot or slash: `%u002e`, overlong, fullwidth. */
 const ODD_DOTS = /(?:^|\/)\.\.[^\w./-]|(?:^|\/)\.\s|%u00(?:2e|2f|5c)|%c0%(?:ae|af)|%ef%bc%8[ef]/i
-/** Decodings after which a path that still changes is no plain one. */
+/** A path that still changes after so many decodings is refused. */
 const MOST_DECODINGS = 4
 
 /**
@@ -142,7 +142,7 @@ export function isSameHost(header: string, { host, port }: HostPort): boolean {
   return canonicalName(name) === host && (written === undefined || Number(written) === port)
 }
 
-/* ---- what the terminator is told ---- */
+/* ---- the terminator's input ---- */
 
 /** A host with the secrets that go to it. Goes by a pipe, and nowhere else. */
 export interface TerminatedHost extends HostPort {
@@ -157,7 +157,7 @@ export interface TerminatorSetup {
   readonly hosts: readonly TerminatedHost[]
 }
 
-/** What was refused: by its method and path, for its form, as plain HTTP, or for another name than that of the connection. */
+/** The refused requests: by method and path, for their form, as plain HTTP, or for another name than that of the connection. */
 export type RefusalKind = 'request' | 'form' | 'plain' | 'name'
 
 export interface RefusedRequest extends HostPort {

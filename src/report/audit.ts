@@ -17,7 +17,7 @@ export interface AuditEntry {
   readonly worker?: string
   /** `run`, or what refused it. */
   readonly decision: 'run' | 'blocked' | 'refused'
-  /** Who decided: `policy`, a rule, a person at the prompt. */
+  /** The decider: `policy`, a rule, a person at the prompt. */
   readonly decidedBy: string
 }
 
@@ -61,7 +61,7 @@ export function auditLine(entry: AuditEntry, previous: string): string {
   return JSON.stringify(auditObject(entry, previous))
 }
 
-/** What is wrong with one line, `undefined` for nothing. */
+/** The problem of one line, `undefined` for none. */
 export function checkAuditLine(line: string | Uint8Array, previous: string): string | undefined {
   const entry = parse(typeof line === 'string' ? line : Buffer.from(line).toString('utf8'))
   if (entry === undefined) return 'is not a JSON object: its writer died half-way, or the file was edited by hand'

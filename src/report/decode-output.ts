@@ -67,7 +67,7 @@ function asBase64(bytes: Uint8Array): string {
 
 /**
  * The output as text, or both streams as base64 when one of them is not valid UTF-8. Where the cap cut through a
- * character, its remains are dropped and counted too: a cut of ours never makes text look binary.
+ * character, its remains are dropped and counted too: our cut never makes text look binary.
  */
 export function decodeOutput(stdout: Capture, stderr: Capture): DecodedOutput {
   const [out, err] = [keepWholeCharacters(stdout), keepWholeCharacters(stderr)]

@@ -1,6 +1,6 @@
 /**
- * What the system call filter refused. It ends a process for 32-bit calls only; every other refusal is an error that the program sees, and no
- * observer does: so it is known by what programs say, where the profile refuses what they mean. Pure.
+ * The refusals of the system call filter. It ends a process for 32-bit calls only; every other refusal is an error that the program sees, and
+ * no observer does. So the output of programs tells of it, where the profile refuses the call that they mean. Pure.
  */
 import type { Plan } from '../plan/plan.ts'
 import { PROFILES, type ProfileName, type SetName } from '../seccomp/rules.ts'
@@ -50,7 +50,7 @@ export function saidFilterDenials(text: string, { seccomp: { profile } }: Plan):
   )
 }
 
-/** Of a filter that a person has written only they know. */
+/** Only its author knows the refusals of a custom filter. */
 function refuses(profile: string, set: SetName): boolean {
   const sets: readonly SetName[] = Object.hasOwn(PROFILES, profile) ? PROFILES[profile as ProfileName].sets : []
   return sets.includes(set)

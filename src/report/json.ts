@@ -62,7 +62,7 @@ export function shellForm(result: Result): ShellForm {
   }
 }
 
-/** Reasons that an exit code tells by itself. */
+/** Reasons that an exit code tells alone. */
 const ORDINARY: ReadonlySet<Reason> = new Set(['exit', 'signal'])
 
 export function taskForm(result: Result): TaskForm {

@@ -1,4 +1,4 @@
-/** What a restricted command has reached, and what it has tried to: rows for the result, denials with the flag that allows them, hints. Pure. */
+/** The hosts that a restricted command reached or tried: rows for the result, denials with the flag that allows them, hints. Pure. */
 import type { Outcome } from '../backends/outcome.ts'
 import type { ReachedHost } from '../contract.ts'
 import { LOCAL_NAME } from '../network/host-rule.ts'
@@ -20,10 +20,10 @@ const refusedUse = ({ host, port, what, count }: RefusedRequest): NetworkUse => 
   bytesOut: 0,
 })
 
-/** The rule by which a recorded network lets every name through; nobody can write it. */
+/** The rule by which a recorded network lets every name through; no policy can contain it. */
 const RECORDED = '*:*'
 
-/** What a policy would need for the same. */
+/** The rule of a policy that would allow the same. */
 const neededFor = ({ host, port, verdict, rule }: ReachedHost): readonly string[] =>
   verdict === 'allowed' && rule === RECORDED && port !== 0 ? [`--allow-host ${withPort(host, port)}`] : []
 
@@ -32,7 +32,7 @@ function useOf(use: ReachedHost): NetworkUse {
   return { ...plainUse(use), ...(needs === undefined ? {} : { needs }) }
 }
 
-/** What stands in the place of the rule. */
+/** The rule, or the detail in its place. */
 function detailOf(verdict: ReachedHost['verdict'], rule: string): Pick<NetworkUse, 'rule' | 'address' | 'inside'> {
   if (verdict === 'not-public') return { address: rule }
   return verdict === 'published' ? { inside: Number(rule) } : { rule }
@@ -58,7 +58,7 @@ const withPort = (host: string, port: number): string =>
 
 type Fix = Pick<Denial, 'fix' | 'key'>
 
-/** What lets a name or an address be reached. */
+/** The flag that allows a name or an address. */
 export const allowFix = (host: string, port: number): Fix => ({
   fix: `--allow-host ${withPort(host, port)}`,
   key: 'network.allow',

@@ -42,7 +42,7 @@ export function errorLines(error: SandboxError): readonly string[] {
 /** Denials that people read of one run. */
 const SHOWN = 5
 
-/** What no hint says already, one line each. */
+/** Denials that no hint covers, one line each. */
 function denialLines({ ok, denials, hints }: Result): string[] {
   if (ok) return []
   const untold = denials.filter(

@@ -363,7 +363,7 @@ function passBack(reply: IncomingMessage, response: ServerResponse, failed: (err
   pipeline(reply, response, ignored)
 }
 
-/** Head of an answer that is written by hand, because its connection is no longer HTTP to node. */
+/** Head of an answer that is written by hand, because node no longer handles its connection as HTTP. */
 function headOf({ statusCode, statusMessage, rawHeaders }: IncomingMessage, more: readonly string[]): Buffer {
   const fields = fieldsOf([...fieldsForClient(rawHeaders), ...more]).map(([name, value]) => `${name}: ${value}\r\n`)
   return Buffer.from(`HTTP/1.1 ${statusCode} ${statusMessage}\r\n${fields.join('')}\r\n`, 'latin1')

@@ -66,7 +66,7 @@ const OFFERS: Readonly<Record<NamedThings, (call: Call) => Promise<readonly Offe
   },
 }
 
-/** A name that is spelled in another way than it is would not be found. A line that starts with a colon is no word. */
+/** A name in another spelling would not be found. A line that starts with a colon is not offered. */
 const isPlain = ([name]: Offer): boolean => neutralise(name) === name && !name.startsWith(':')
 
 async function linesOf(call: Call): Promise<readonly string[]> {

@@ -19,7 +19,7 @@ import { untrustedDirectories } from '../current-directory.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
 import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 
-/** @throws SandboxError NO_BACKEND when there is no client or its daemon does not answer */
+/** @throws SandboxError NO_BACKEND when the client is missing or its daemon does not answer */
 async function usableDocker(env: Environment): Promise<DockerFact> {
   const docker = await observeDocker({ env, notBelow: untrustedDirectories() })
   const obstacle = dockerObstacle({ ...(docker && { docker }) })

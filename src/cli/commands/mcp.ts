@@ -16,7 +16,7 @@ import { subcommand } from '../subcommand.ts'
 import { usageError } from '../usage-error.ts'
 import { untilSignal } from './exec.ts'
 
-/** What the environment may ask of exec as well; served in silence without it, a command could do more than was meant. */
+/** Options of exec that a server refuses: a variable of them that it ignored could let a command do more than was meant. */
 const NOT_SERVED_WITH = ['worker', 'workshop', 'audit', 'apply', 'cow-continue'] as const
 
 function grantedBy(flags: GivenOptions, call: Call): Granted {

@@ -49,7 +49,7 @@ function rowOf({ pid, size, started, profile, directory, ready }: PoolLine): str
   return `${ready} of ${size} ready  profile ${neutralise(profile)}  ${neutralise(directory)}  since ${since}  pid ${pid}\n`
 }
 
-/** Those of the caller's directory, unless all are meant. */
+/** Pools of the caller's directory, unless all are meant. */
 async function stop({ flags }: Arguments, call: Call): Promise<number> {
   const directory = flags['all'] === true ? undefined : currentDirectory(call)
   const found = listPools(call.env)

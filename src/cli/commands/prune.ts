@@ -34,7 +34,7 @@ async function pruneContainers(env: Environment): Promise<number> {
   })
 }
 
-/** What killed keepers of warm sandboxes have left. @returns how many there were */
+/** Removes leftovers of killed keepers of warm sandboxes. @returns how many there were */
 function prunePools(env: Environment): number {
   return Number(runPoolProgram('prune', poolsDirectory(env, process.getuid?.() ?? 0)))
 }
@@ -42,7 +42,7 @@ function prunePools(env: Environment): number {
 /** A layer is locked a moment after it was made. */
 const LOCKED_MS = 60_000
 
-/** Layers that nobody has decided about, and those of runners that were killed. What is in use stays. @returns how many were removed */
+/** Removes layers without a decision, and those of killed runners. Layers in use stay. @returns how many were removed */
 async function pruneLayers(env: Environment): Promise<number> {
   const { discardLayer, listLayers, unusedPlaces } = await import('../../cow/layers.ts')
   const old = listLayers(env).filter(({ record: { sinceMs, keepMs } }) => Date.now() - sinceMs > keepMs)
@@ -55,7 +55,7 @@ async function pruneLayers(env: Environment): Promise<number> {
 
 /** Prints how many dead runs and keepers were cleaned up after. */
 export const prune = subcommand('prune', async (_, { env }) => {
-  // Where there is no such program (macOS, Windows) there are no records either.
+  // Without the program (macOS, Windows) there are no records either.
   const isLinux = process.platform === 'linux'
   const records = isLinux ? Number((await runRunsProgram(env, 'prune')).stdout.trim()) : 0
   const pools = isLinux ? prunePools(env) : 0

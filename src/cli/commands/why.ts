@@ -68,7 +68,7 @@ async function runAgain({ directory, words }: FailedRun, call: Call): Promise<Ag
   return { result, files }
 }
 
-/** What people read. */
+/** The text for people. */
 function story(run: FailedRun, { result, files }: Again): readonly string[] {
   const { ok, denials, warnings } = result
   const ended = ok ? 'it succeeded this time' : `it failed again (${result.exitStatus})`

@@ -1,5 +1,5 @@
 /**
- * cargo: registries and replaced sources of the user's configuration. cargo cannot be asked for the registry that it has by itself, and
+ * cargo: registries and replaced sources of the user's configuration. cargo does not tell its default registry, and
  * where a registry has its files only its index says. Pure.
  */
 import { posix } from 'node:path'

@@ -28,13 +28,13 @@ export function git(look: Look): Mentions {
   }
 }
 
-/** What git writes into commits. */
+/** The name and address that git writes into commits. */
 export interface GitIdentity {
   readonly name?: string
   readonly email?: string
 }
 
-/** Of the caller's own configuration: that of a repository, which git inside reads by itself, counts above it. */
+/** From the caller's own configuration: git inside reads that of a repository anyway, and it counts above this one. */
 export function gitIdentity(look: Look): GitIdentity {
   const settings = globalFiles(look).flatMap((path) => readSettings(look, path, 0))
   const last = (wanted: string): string | undefined =>
@@ -63,7 +63,7 @@ function configOf(look: Look): string | undefined {
   }
 }
 
-/** Of a worktree or a submodule: `gitdir: PATH`, and in there the way to what all worktrees share. */
+/** For a worktree or a submodule: `gitdir: PATH`, and in there the way to the common directory. */
 function linkedConfig(look: Look, file: string): string | undefined {
   const written = /^gitdir: (.*)$/m.exec(look.text(file) ?? '')?.[1]
   if (written === undefined) return undefined

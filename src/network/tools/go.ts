@@ -1,4 +1,4 @@
-/** go: GOPROXY of the environment, of the user's `go env -w`, or what go has by itself. Pure. */
+/** go: GOPROXY of the environment, of the user's `go env -w`, or go's default. Pure. */
 import { posix } from 'node:path'
 import { settingsOf } from './ini.ts'
 import { firstOf, type Look, type Mention, type Mentions, mention } from './look.ts'

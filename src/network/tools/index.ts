@@ -1,4 +1,4 @@
-/** What a tool of the caller is set up for -> rules of the network. Pure; the caller answers the questions of `Look`. */
+/** Turns the configuration of the caller's tools into rules of the network. Pure; the caller answers the questions of `Look`. */
 import { parseRange, rangeCovers } from '../address.ts'
 import { judge, parseRule, rulesOf } from '../host-rule.ts'
 import { apt } from './apt.ts'
@@ -45,7 +45,7 @@ export interface PassedOver {
 
 const LOOPBACK = ['127.0.0.0/8', '0.0.0.0/8', '::1', '::'].flatMap((text) => parseRange(text) ?? [])
 
-/** The sandbox has a loopback of its own. */
+/** The sandbox has another loopback. */
 function isLocal(rule: string): boolean {
   const pattern = parseRule(rule)?.pattern
   if (pattern?.kind === 'range') return LOOPBACK.some((range) => rangeCovers(range, pattern.range))
@@ -76,7 +76,7 @@ export async function hostsOf(name: ToolName, look: Look): Promise<ToolHosts> {
   }
 }
 
-/** Those of a project that no rule speaks of: allowed or denied by name, somebody has decided. */
+/** Hosts of a project without a rule: one that is allowed or denied by name has been decided. */
 export function undecided(
   { passedOver }: ToolHosts,
   network: { readonly allow: readonly string[]; readonly deny: readonly string[] },

@@ -10,7 +10,7 @@ export interface Setting {
 interface Dialect {
   /** Between key and value. */
   readonly separator: RegExp
-  /** A line that is indented goes on with the value before it. */
+  /** An indented line continues the value before it. */
   readonly continues: boolean
 }
 

@@ -12,13 +12,13 @@ export interface Look {
   readonly text: (path: string) => string | undefined
   /** A file of the project: its author has written it, not the caller. */
   readonly projectText: (path: string) => string | undefined
-  /** Sorted; empty where there is no such directory. */
+  /** Sorted; empty without such a directory. */
   readonly names: (directory: string) => readonly string[]
-  /** What is there, as far as it belongs to the caller; git obeys no repository of anybody else. */
+  /** The directories there that belong to the caller; git obeys no other repository. */
   readonly ownKind: (path: string) => 'file' | 'directory' | undefined
   /** Canonical path of a program that no command could have written; undefined where there is none. */
   readonly program: (name: string) => string | undefined
-  /** What a program prints, in the root directory and without the caller's variables; undefined where it fails. */
+  /** Output of a program, in the root directory and without the caller's variables; undefined where it fails. */
   readonly ask: (program: string, words: readonly string[]) => Promise<string | undefined>
 }
 

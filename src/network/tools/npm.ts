@@ -1,4 +1,4 @@
-/** npm: `registry` and `@SCOPE:registry` of the user's and the system's npmrc, and of variables; else what npm has by itself. Pure. */
+/** npm: `registry` and `@SCOPE:registry` of the user's and the system's npmrc, and of variables; else npm's default. Pure. */
 import { posix } from 'node:path'
 import { settingsOf, unquoted } from './ini.ts'
 import { firstOf, type Look, type Mention, type Mentions, mention } from './look.ts'

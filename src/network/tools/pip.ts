@@ -1,4 +1,4 @@
-/** pip: the indexes of its configuration files and variables; else what pip has by itself. Pure. */
+/** pip: the indexes of its configuration files and variables; else pip's default. Pure. */
 import { posix } from 'node:path'
 import { settingsOf } from './ini.ts'
 import { firstOf, type Look, type Mention, type Mentions, mention } from './look.ts'
@@ -31,7 +31,7 @@ const urlsOf = (value: string): readonly string[] => value.split(/\s+/).filter((
 const fromVariable = (look: Look, name: string): readonly Mention[] =>
   mention(`variable ${name}`, urlsOf(look.variable(name) ?? ''))
 
-/** Of every section: what `pip install` and `pip download` are told is as much the user's word. */
+/** From every section: options of `pip install` and `pip download` are the user's settings, too. */
 function indexesIn(file: string, text: string) {
   const settings = settingsOf(text, { separator: /[=:]/, continues: true })
   const urls = (wanted: string) =>

@@ -23,7 +23,7 @@ function ruleOf(host: string, defaultPort: number): string | undefined {
   if (host === '' || !URL.canParse(text)) return undefined
   const { hostname } = new URL(text)
   if (!hostname.startsWith('[') && !/^[\d.]+$/.test(hostname) && canonicalName(hostname) === undefined) return undefined
-  // URL leaves out the port that http has by itself, so it is read from the text.
+  // URL leaves out the default port of http, so it is read from the text.
   const written = /:(\d+)$/.exec(host)?.[1]
   const rule: HostRule | undefined = parseRule(`${hostname}:${written ?? defaultPort}`)
   return rule === undefined ? undefined : printRule(rule)
