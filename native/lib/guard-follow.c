@@ -3,7 +3,8 @@
  *
  * Theory of operation. A path is followed as the kernel would, step by step from the root of the host. A step in a writable zone is one
  * that a command could exchange: a link there is covered, as a name that stays in its place, and the end of the way is closed like any
- * protected path. Steps elsewhere are followed and left alone.
+ * protected path. Steps elsewhere are followed and left alone. What a hidden link leads to is emptied instead, in zones of every mode, and
+ * each link on the way only stays in its place.
  */
 #include "lib/guard.h"
 
@@ -81,7 +82,7 @@ static void step_up(char *path) {
 /* 1 = go on, 0 = it leads nowhere, -1 with errno. */
 static int expand(struct way *way, const struct guard_zone *zone, const char *link) {
   char text[PATH_MAX], rest[PATH_MAX];
-  if (++way->links > LINKS_MAX) return way->end == LEAD_INNER ? 0 : give_up(way, link, ELOOP); /* where no program can follow */
+  if (++way->links > LINKS_MAX) return way->end == LEAD_INNER || way->end == LEAD_HIDDEN ? 0 : give_up(way, link, ELOOP); /* where no program can follow */
   if (read_link(zone, link, text) < 0) return give_up(way, link, errno);
   if ((size_t)snprintf(rest, sizeof rest, "%s/%s", text, way->rest) >= sizeof rest) return give_up(way, link, ENAMETOOLONG);
   copy_text(way->rest, sizeof way->rest, rest);
@@ -102,11 +103,18 @@ static int watch_missing(struct way *way, const char *missing) {
   return guard_watch_name(way->guard, path);
 }
 
+static int keep_hidden_step(struct way *way, const char *step) {
+  struct stat status;
+  if (lstat(step, &status) < 0) return give_up(way, step, errno);
+  return guard_hide_path(way->guard, step, &status, HIDDEN_STEP);
+}
+
 /* "x/../y" is y only while x is where it is: a link in its place would lead elsewhere. */
 static int leave_directory(struct way *way) {
   char at[PATH_MAX];
   struct stat status;
-  const struct guard_zone *zone = way->is_named ? zone_of(way->guard, way->at) : NULL;
+  const struct guard_zone *zone = way->is_named && way->end != LEAD_HIDDEN ? zone_of(way->guard, way->at) : NULL;
+  if (way->is_named && way->end == LEAD_HIDDEN && keep_hidden_step(way, way->at) < 0) return -1;
   way->is_named = 0;
   if (zone && guard_below(zone, way->at)[0]) {
     if (look_at(zone->fd, guard_below(zone, way->at), at, &status) != LOOK_FOUND) return give_up(way, way->at, ESTALE);
@@ -123,16 +131,17 @@ static int take_step(struct way *way, const char *word) {
   if (strcmp(word, "..") == 0) return leave_directory(way);
   way->is_named = 0;
   if ((size_t)snprintf(next, sizeof next, "%s/%s", way->at, word) >= sizeof next) return give_up(way, way->at, ENAMETOOLONG);
-  const struct guard_zone *zone = zone_of(way->guard, next);
+  const struct guard_zone *zone = way->end == LEAD_HIDDEN ? NULL : zone_of(way->guard, next);
   const char *in_zone = zone ? guard_below(zone, next) : "";
   switch (zone && in_zone[0] ? look_at(zone->fd, in_zone, at, &status) : look_at_host(next, at, &status)) {
     case LOOK_FOUND: copy_text(way->at, sizeof way->at, next); return way->is_named = 1;
     case LOOK_LINK:
       if (zone && strcmp(at, in_zone) != 0) return give_up(way, next, ESTALE); /* exchanged while we look */
       if (zone && guard_cover_path(way->guard, next, &status) < 0) return -1;
+      if (way->end == LEAD_HIDDEN && keep_hidden_step(way, next) < 0) return -1;
       return expand(way, zone, next);
     case LOOK_MISSING: return zone && way->end != LEAD_WORD ? watch_missing(way, next) : 0;
-    case LOOK_CLOSED: return 0;
+    case LOOK_CLOSED: return way->end == LEAD_HIDDEN ? give_up(way, next, EACCES) : 0;
     case LOOK_FAILED: return give_up(way, next, errno);
   }
   return -1;
@@ -141,6 +150,7 @@ static int take_step(struct way *way, const char *word) {
 static int close_end(struct way *way) {
   char at[PATH_MAX];
   struct stat status;
+  if (way->end == LEAD_HIDDEN) return lstat(way->at, &status) < 0 ? give_up(way, way->at, errno) : guard_hide_path(way->guard, way->at, &status, HIDDEN_EMPTY);
   const struct guard_zone *zone = zone_of(way->guard, way->at);
   if (!zone) return 0;
   int is_root = !guard_below(zone, way->at)[0];

@@ -10,36 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* guard_below, in a zone of any mode. */
-static const char *below(const struct guard_zone *zone, const char *path) {
-  size_t length = strcmp(zone->source, "/") == 0 ? 0 : strlen(zone->source);
-  if (zone->fd < 0 || !zone->hide.patterns || strncmp(path, zone->source, length) != 0 || path[length] != '/') return NULL;
-  return path + length + 1;
-}
-
-static struct guard_cover *hidden_at(struct guard_zone *zone, const char *path) {
-  for (size_t i = 0; i < zone->covers; i++)
-    if (zone->cover[i].hidden && strcmp(zone->cover[i].path, path) == 0) return &zone->cover[i];
-  return NULL;
-}
-
 static int lies_in_hidden(const struct guard_zone *zone, const char *path) {
   for (size_t i = 0; i < zone->covers; i++) {
     size_t length = strlen(zone->cover[i].path);
-    if (zone->cover[i].hidden && strncmp(zone->cover[i].path, path, length) == 0 && path[length] == '/') return 1;
+    if (zone->cover[i].hidden == HIDDEN_EMPTY && strncmp(zone->cover[i].path, path, length) == 0 && path[length] == '/') return 1;
   }
-  return 0;
-}
-
-static void note_hidden(struct guard *guard, const struct guard_zone *zone, const char *path) {
-  if (guard->hidden < GUARD_HIDDEN_MAX) guard_host_path(zone, path, guard->hidden_path[guard->hidden], sizeof guard->hidden_path[0]);
-  guard->hidden++;
-}
-
-/* A directory that the command renames takes what is hidden in it along. */
-static int is_counted(const struct guard_zone *zone, const struct guard_cover *cover) {
-  for (size_t i = 0; &zone->cover[i] != cover; i++)
-    if (zone->cover[i].hidden && guard_same_identity(&zone->cover[i].identity, &cover->identity)) return 1;
   return 0;
 }
 
@@ -48,44 +23,41 @@ int guard_hide_fail(struct guard *guard, const struct guard_zone *zone, const ch
   return -1;
 }
 
-static int hide_at(struct guard *guard, struct guard_zone *zone, const char *path, const struct stat *status) {
-  if (hidden_at(zone, path)) return 0;
-  if (guard_add_cover(zone, arena_copy(&guard->arena, path, strlen(path)), status, 0) < 0) return guard_fail(guard, zone, path);
-  zone->cover[zone->covers - 1].hidden = 1;
-  if (!guard->on_hidden || !is_counted(zone, &zone->cover[zone->covers - 1])) note_hidden(guard, zone, path);
-  return 0;
-}
-
 /* While the command runs. */
 static int hide_now(struct guard *guard, struct guard_zone *zone, const char *path, const struct stat *status) {
-  struct guard_cover *cover = hidden_at(zone, path);
+  struct guard_cover *cover = guard_hidden_at(zone, path);
   struct identity identity = {status->st_dev, status->st_ino};
   if (cover && guard_same_identity(&cover->identity, &identity)) return 0;
   if (guard->on_hidden(guard->of_hidden, zone, path, status->st_mode) < 0) return -1;
-  if (!cover) return hide_at(guard, zone, path, status);
+  if (!cover) return guard_hide_at(guard, zone, path, status);
   cover->identity = identity, cover->type = status->st_mode & S_IFMT;
   return 0;
 }
 
-typedef int hide_function(struct guard *guard, struct guard_zone *zone, const char *path, const struct stat *status);
-
 /* Where nothing is mounted over a link, the command would read what it leads to. */
-static int hide_end(struct guard *guard, struct guard_zone *zone, const char *link, hide_function *hide) {
+static int hide_end(struct guard *guard, const struct guard_zone *zone, const char *link) {
+  char from[PATH_MAX], at[PATH_MAX];
+  guard_host_path(zone, link, from, sizeof from);
+  return guard_follow(guard, &(struct guard_lead){.from = "/", .text = from, .end = LEAD_HIDDEN, .base = ""}, at) < 0 ? -1 : 0;
+}
+
+/* While the command runs; the steps to it stay as they are. */
+static int hide_end_now(struct guard *guard, struct guard_zone *zone, const char *link) {
   char path[PATH_MAX], real[PATH_MAX];
   struct stat status;
   guard_host_path(zone, link, path, sizeof path);
   if (!realpath(path, real) || lstat(real, &status) < 0) return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : guard_fail(guard, zone, link);
   for (size_t i = 0; i < guard->zones; i++) {
-    const char *end = below(&guard->zone[i], real);
-    if (end && hide(guard, &guard->zone[i], end, &status) < 0) return -1;
+    const char *end = guard_below_any(&guard->zone[i], real);
+    if (end && hide_now(guard, &guard->zone[i], end, &status) < 0) return -1;
   }
   return 0;
 }
 
 int guard_hide_find(struct guard *guard, struct guard_zone *zone, const struct find *find) {
   struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
-  if (S_ISLNK(find->type)) return hide_end(guard, zone, find->path, hide_at);
-  return lies_in_hidden(zone, find->path) ? 0 : hide_at(guard, zone, find->path, &status);
+  if (S_ISLNK(find->type)) return hide_end(guard, zone, find->path);
+  return lies_in_hidden(zone, find->path) ? 0 : guard_hide_at(guard, zone, find->path, &status);
 }
 
 /* ---- other names ---- */
@@ -117,7 +89,8 @@ static int add_twins_below(struct guard *guard, const struct guard_zone *zone, c
 static int add_twins_of(struct guard *guard, const struct guard_zone *zone, const struct guard_cover *cover, struct twins *twins) {
   char at[PATH_MAX];
   struct stat status;
-  if (!cover->hidden || S_ISDIR(cover->type)) return cover->hidden ? add_twins_below(guard, zone, cover->path, twins) : 0;
+  if (cover->hidden != HIDDEN_EMPTY) return 0;
+  if (S_ISDIR(cover->type)) return add_twins_below(guard, zone, cover->path, twins);
   enum look look = look_at(zone->fd, cover->path, at, &status);
   if (look == LOOK_FAILED) return guard_fail(guard, zone, cover->path);
   return look == LOOK_FOUND && status.st_nlink > 1 && add_twin(twins, cover->identity) < 0 ? guard_fail(guard, zone, cover->path) : 0;
@@ -152,7 +125,7 @@ int guard_hide_twins(struct guard *guard) {
 static void hide_late(struct guard *guard, struct guard_zone *zone, const struct find *find) {
   struct stat status = {.st_dev = find->identity.dev, .st_ino = find->identity.ino, .st_mode = find->type};
   int done = 0;
-  if (S_ISLNK(find->type)) done = hide_end(guard, zone, find->path, hide_now);
+  if (S_ISLNK(find->type)) done = hide_end_now(guard, zone, find->path);
   else if (!lies_in_hidden(zone, find->path)) done = hide_now(guard, zone, find->path, &status);
   if (done < 0) (void)guard_hide_fail(guard, zone, find->path);
 }

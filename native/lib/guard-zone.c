@@ -178,3 +178,52 @@ static int knows(const struct guard_zone *zone, const struct find *find) {
 }
 
 int guard_is_new(const struct guard_zone *zone, const struct find *find) { return guard_has(zone, guard_system_of(find)->name) && !knows(zone, find); }
+
+/* ---- hidden files ---- */
+
+const char *guard_below_any(const struct guard_zone *zone, const char *path) {
+  size_t length = strcmp(zone->source, "/") == 0 ? 0 : strlen(zone->source);
+  if (zone->fd < 0 || !zone->hide.patterns || strncmp(path, zone->source, length) != 0 || path[length] != '/') return NULL;
+  return path + length + 1;
+}
+
+struct guard_cover *guard_hidden_at(struct guard_zone *zone, const char *path) {
+  for (size_t i = 0; i < zone->covers; i++)
+    if (zone->cover[i].hidden == HIDDEN_EMPTY && strcmp(zone->cover[i].path, path) == 0) return &zone->cover[i];
+  return NULL;
+}
+
+static void note_hidden(struct guard *guard, const struct guard_zone *zone, const char *path) {
+  if (guard->hidden < GUARD_HIDDEN_MAX) guard_host_path(zone, path, guard->hidden_path[guard->hidden], sizeof guard->hidden_path[0]);
+  guard->hidden++;
+}
+
+/* A directory that the command renames takes what is hidden in it along. */
+static int is_counted(const struct guard_zone *zone, const struct guard_cover *cover) {
+  for (size_t i = 0; &zone->cover[i] != cover; i++)
+    if (zone->cover[i].hidden == HIDDEN_EMPTY && guard_same_identity(&zone->cover[i].identity, &cover->identity)) return 1;
+  return 0;
+}
+
+int guard_hide_at(struct guard *guard, struct guard_zone *zone, const char *path, const struct stat *status) {
+  if (guard_hidden_at(zone, path)) return 0;
+  if (guard_add_cover(zone, arena_copy(&guard->arena, path, strlen(path)), status, 0) < 0) return guard_fail(guard, zone, path);
+  zone->cover[zone->covers - 1].hidden = HIDDEN_EMPTY;
+  if (!guard->on_hidden || !is_counted(zone, &zone->cover[zone->covers - 1])) note_hidden(guard, zone, path);
+  return 0;
+}
+
+static int keep_step(struct guard *guard, struct guard_zone *zone, const char *path, const struct stat *status) {
+  if (guard_add_cover(zone, arena_copy(&guard->arena, path, strlen(path)), status, 1) < 0) return guard_fail(guard, zone, path);
+  zone->cover[zone->covers - 1].hidden = HIDDEN_STEP;
+  return 0;
+}
+
+int guard_hide_path(struct guard *guard, const char *path, const struct stat *status, enum hidden hidden) {
+  for (size_t i = 0; i < guard->zones; i++) {
+    struct guard_zone *zone = &guard->zone[i];
+    const char *end = guard_below_any(zone, path);
+    if (end && (hidden == HIDDEN_STEP ? keep_step : guard_hide_at)(guard, zone, end, status) < 0) return -1;
+  }
+  return 0;
+}

@@ -385,6 +385,7 @@ static int begin_zone(struct guard *guard, const struct launchfile *file, const 
   if (!zone) return hide_free(&hide), -1;
   zone->hide = hide;
   zone->only_hides = !is_own;
+  zone->is_writable = strcmp(entry->word[2], "ro") != 0;
   return open_zone(guard, zone, entry);
 }
 

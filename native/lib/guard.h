@@ -34,7 +34,11 @@ struct guard_cover {
   size_t kept;      /* so many of the following lie in it, and stay writable where it does not */
   struct identity identity;
   mode_t type;
-  int hidden; /* something empty is put there; `identity` is not compared */
+  enum hidden {
+    HIDDEN_NOT,
+    HIDDEN_EMPTY, /* something empty is put there */
+    HIDDEN_STEP   /* something hidden is found by it: it only stays in its place */
+  } hidden;       /* where it is, `identity` is not compared */
 };
 
 /* A path that does not. */
@@ -51,6 +55,7 @@ struct guard_lead {
     LEAD_LINK,  /* stays as it is: only the links on the way matter */
     LEAD_WORD,  /* is closed where it is a file, and not watched where it is missing */
     LEAD_INNER, /* of a link in a closed directory or a home: is closed unless it is the root of a zone */
+    LEAD_HIDDEN, /* is hidden in zones of every mode, and the way to it stays */
     LEAD_CONFIG, /* is closed, and is a configuration of git that leads further */
     LEAD_HGRC    /* the same of Mercurial or Jujutsu */
   } end;
@@ -70,6 +75,7 @@ struct guard_zone {
   int fd;           /* O_PATH; -1 = nothing in it is protected */
   int has_git;      /* repositories are protected */
   int only_hides;   /* it is not writable, or is copy-on-write: nothing else is done in it */
+  int is_writable;  /* or is copy-on-write */
   struct hide hide; /* what the command finds empty */
   struct root_names root; /* read before the names are looked for, and again by the sweep */
   const char *open; /* names in a git directory that stay writable, and systems that are not protected (`.hg`), separated by blanks */
@@ -163,7 +169,8 @@ void guard_close(struct guard *guard);
 
 /* ---- hidden files (lib/guard-hide.c) ---- */
 
-/* Hides one that the walk has found; a link stays, and what it leads to is hidden wherever it lies in a zone. -1 with errno and `failed`. */
+/* Hides one that the walk has found. A link stays, and so does every step from it to its target, which is hidden wherever it lies in a zone:
+ * without its name nothing would tell the next run what the target is. -1 with errno and `failed`. */
 int guard_hide_find(struct guard *guard, struct guard_zone *zone, const struct find *find);
 /* Other names of hidden files. -1 with errno and `failed`. */
 int guard_hide_twins(struct guard *guard);
@@ -227,5 +234,13 @@ enum look guard_look_at_name(const struct guard_zone *zone, const char *path, ch
  * file, takes the cover away in the sandbox. LOOK_MISSING: no.
  */
 enum look guard_look_at_cover(const struct guard_zone *zone, const struct guard_cover *cover, char *at);
+/* The cover of a hidden entry; NULL = it has none. */
+struct guard_cover *guard_hidden_at(struct guard_zone *zone, const char *path);
+/* `path` of the host below the root of a zone, of any mode, in which something is hidden; NULL = elsewhere. */
+const char *guard_below_any(const struct guard_zone *zone, const char *path);
+/* Hides an entry, unless it is hidden. -1 with errno and `failed`. */
+int guard_hide_at(struct guard *guard, struct guard_zone *zone, const char *path, const struct stat *status);
+/* The end of a hidden link, or a step on the way, in every zone that holds it. `path` is one of the host. -1 as above. */
+int guard_hide_path(struct guard *guard, const char *path, const struct stat *status, enum hidden hidden);
 /* Is the system of an entry `.git`, `.hg` or `.jj` protected in this zone? */
 int guard_has(const struct guard_zone *zone, const char *system);

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -34,6 +35,26 @@ static int open_init(const struct run *run) {
   return errno = ESRCH, -1;
 }
 
+#define LOOK_FLAGS (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
+
+/* A directory above it that the command has renamed meanwhile is found with it by the next walk. */
+static void keep_step(const char *directory) {
+  int point = sys_openat2(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_NOFOLLOW, LOOK_FLAGS);
+  if (point < 0) return;
+  int tree = sys_open_tree(point, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | AT_RECURSIVE);
+  if (tree < 0 || sys_move_mount(tree, point) < 0) _exit(errno);
+  close(tree), close(point);
+}
+
+/* As the stager does for what is there before (sandbox/root-fs.c). */
+static void keep_way(char *path, size_t zone) {
+  for (char *slash = strchr(path + zone + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    *slash = 0;
+    keep_step(path);
+    *slash = '/';
+  }
+}
+
 /* In the namespaces of init, as their owner. */
 static _Noreturn void hide_inside(int init, const struct guard_zone *zone, const char *path, mode_t type) {
   char at[PATH_MAX + PATH_MAX];
@@ -42,7 +63,8 @@ static _Noreturn void hide_inside(int init, const struct guard_zone *zone, const
   if (setns(init, CLONE_NEWUSER | CLONE_NEWNS) < 0) _exit(errno);
   int empty = sys_open_tree(AT_FDCWD, S_ISDIR(type) ? EMPTY_DIRECTORY : EMPTY_FILE, OPEN_TREE_CLONE);
   if (empty < 0) _exit(errno);
-  int point = sys_openat2(AT_FDCWD, at, O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  if (zone->is_writable) keep_way(at, strlen(zone->target));
+  int point = sys_openat2(AT_FDCWD, at, O_PATH | O_NOFOLLOW, LOOK_FLAGS);
   if (point < 0) _exit(errno == ENOENT || errno == ENOTDIR ? 0 : errno); /* gone meanwhile */
   if ( sys_mount_setattr(empty, AT_EMPTY_PATH, &attr) < 0 || sys_move_mount(empty, point) < 0) _exit(errno);
   _exit(0);

@@ -507,16 +507,37 @@ static int make_empty(struct staging *staging, int directory) {
   return point;
 }
 
-/* A file that is gone by now cannot be read; launch covers the one that takes its place. */
-static void hide_path(struct staging *staging, int root, const char *path) {
-  int fd = sys_openat2(root, path, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+static void put_empty(struct staging *staging, int fd, const char *path) {
   struct stat status;
-  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return;
-  if (fd < 0 || fstat(fd, &status) < 0) fail("stage: hide", path);
+  if (fstat(fd, &status) < 0) fail("stage: hide", path);
   int empty = make_empty(staging, S_ISDIR(status.st_mode)), tree = clone_tree(empty, path);
   set_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, path);
   if (sys_move_mount(tree, fd) < 0) fail("stage: hide", path);
   close(tree), close(empty), close(fd);
+}
+
+/* -1 = it is gone by now and cannot be read; launch covers the one that takes its place. */
+static int open_hidden(int root, const char *path) {
+  int fd = sys_openat2(root, path, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+  if (fd < 0 && errno != ENOENT && errno != ENOTDIR) fail("stage: hide", path);
+  return fd;
+}
+
+/* Where a command could rename the directories above a hidden file, a pattern with a slash would not find it in the next run, and a layer
+ * would show it as removed. */
+static void keep_way(const struct entry *zone, int root, const char *path) {
+  int fd = strcmp(zone->word[2], "ro") == 0 ? -1 : open_hidden(root, path);
+  if (fd < 0) return;
+  close(fd);
+  cover_way(root, path);
+}
+
+static void hide_path(struct staging *staging, const struct entry *zone, int root, const struct guard_cover *path) {
+  keep_way(zone, root, path->path);
+  int fd = open_hidden(root, path->path);
+  if (fd < 0) return;
+  if (path->hidden != HIDDEN_STEP) return put_empty(staging, fd, path->path);
+  close(is_mount_root(fd) ? fd : cover(fd, 0, path->path));
 }
 
 /* A continued layer has more names than the directory below it, such as those that were renamed. */
@@ -525,7 +546,7 @@ static void hide_in_layer(struct staging *staging, int root, const struct entry 
   if (hide_read(&hide, staging->stage->file, entry->word[0], entry->word[1]) < 0) fail("stage: memory", entry->word[1]);
   struct walk walk = {.zone = root, .hide = &hide, .for_linked = 0, .entries_max = WALK_ENTRIES_MAX};
   if (hide.patterns > 0 && walk_zone(&walk) < 0) fail("stage: hide", walk.at);
-  for (size_t i = 0; i < walk.count; i++) hide_path(staging, root, walk.find[i].path);
+  for (size_t i = 0; i < walk.count; i++) hide_path(staging, entry, root, &(struct guard_cover){.path = walk.find[i].path, .hidden = HIDDEN_EMPTY});
   walk_free(&walk);
   hide_free(&hide);
 }
@@ -538,7 +559,7 @@ static void hide_files(struct staging *staging, const struct entry *entry) {
   int root = open_point(staging, entry->word[1], 1);
   if (is_continued) hide_in_layer(staging, root, entry);
   for (size_t i = 0; zone && i < zone->covers; i++)
-    if (zone->cover[i].hidden) hide_path(staging, root, zone->cover[i].path);
+    if (zone->cover[i].hidden) hide_path(staging, entry, root, &zone->cover[i]);
   close(root);
 }
 

@@ -35,6 +35,20 @@ async function makeZone(as: User): Promise<string> {
   return zone
 }
 
+/** Two secrets: one has its pattern by the directory above it, the other by a link that leads there in steps. */
+async function makeLedZone(as: User): Promise<string> {
+  const zone = await temporaryDirectory({ owner: as })
+  for (const name of ['config/key', 'end/dir/target']) {
+    await mkdir(dirname(join(zone, name)), { recursive: true })
+    await writeFile(join(zone, name), SECRET)
+  }
+  await mkdir(join(zone, 'by'))
+  await symlink('end/dir', join(zone, 'middle'))
+  await symlink('by/../middle/target', join(zone, '.env'))
+  await give(zone, as)
+  return zone
+}
+
 /** Reads everything by more than one way, and tries to get the covered names out of their places. */
 const ATTACK = [
   'cat plain; grep -rs . . /again; cat to-hidden .env.link a/other-name a/other-token',
@@ -135,6 +149,21 @@ describeWith(['unshare', 'userns'], 'A file that the policy hides', () => {
         error: { message: expect.stringContaining('is to be hidden') },
       })
       await clear()
+    })
+
+    test.each(['rw', 'cow'])('stays hidden from the run after one that takes its names away (%s)', async (mode) => {
+      const attack = async (hide: readonly string[]): Promise<string> => {
+        const zone = await makeLedZone(as)
+        const script = 'mv config conf; rm .env; rm middle; mv by bye; mv end/dir end/d; mv end e; true'
+        const { cow } = await runIn({ as, zone, words: [`--${mode}`, '.', ...hide], script })
+        const next = cow === undefined ? ['--rw', '.'] : ['--cow-continue', cow.id]
+        const { stdout } = await runIn({ as, zone, words: [...next, ...HIDE], script: 'grep -rhs . .; true' })
+        if (cow === undefined) return stdout
+        const shown = await runCli(['diff', cow.id], { program: 'llm-do', as, cwd: zone })
+        return stdout + shown.stdout.toString()
+      }
+      expect(await attack(HIDE)).not.toContain(SECRET)
+      expect(await attack([]), 'the names taken away by a run without hide').toContain(SECRET)
     })
 
     test('is in no layer, and stays hidden where an earlier run has renamed its directory', async () => {
