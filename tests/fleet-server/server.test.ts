@@ -73,6 +73,22 @@ describe('a task', () => {
     expect(await server.task(id)).toMatchObject({ state: 'done', stdout: 'first', exitCode: 0 })
   })
 
+  test('is listed in little, whatever agents say of it and of themselves', async () => {
+    const server = await testServer({ agents: ['one'] })
+    const long = 'x'.repeat(300_000)
+    const id = await server.submit('a')
+    await server.take('one')
+    expect((await server.report(id, 'one', { exitCode: 3, denials: [long], reason: 'exit' })).status).toBe(200)
+    const heldBy = Object.fromEntries(Array.from({ length: 9_000 }, (_, at) => [at, 'x']))
+    const facts = { workerId: 'one', hostname: 'host', isolation: { backend: 'x', weak: [], heldBy } }
+    expect((await server.call('POST', '/api/workers/register', facts, as('one'))).status).toBe(400)
+    const jobs = Array.from({ length: 1_000 }, () => 'x'.repeat(250))
+    expect((await server.beat('one', { jobs })).status).toBe(400)
+    const { body } = await server.call('GET', '/api/tasks')
+    expect(body.tasks).toMatchObject([{ id, state: 'done', exitCode: 3, details: { reason: 'exit' } }])
+    expect(JSON.stringify(body).length).toBeLessThan(10_000)
+  })
+
   test('of an agent that starts anew, or says that it runs nothing, is queued again', async () => {
     const server = await testServer({ agents: ['one'] })
     const id = await server.submit('a')

@@ -5,6 +5,13 @@ import { NEEDS } from '../../core.ts'
 const name = z.string().min(1).max(256)
 const amount = z.number().nonnegative().max(Number.MAX_SAFE_INTEGER)
 
+/** Characters of what an agent says of itself, and of the details of a report: the page gets those of all agents and tasks at once. */
+const MOST_FACTS = 65_536
+const MOST_DETAILS = 262_144
+const lengthOf = (value: unknown): number => JSON.stringify(value).length
+const isShort = (facts: object): boolean => lengthOf(facts) <= MOST_FACTS
+const TOO_LONG = `expected at most ${MOST_FACTS} characters`
+
 const load = {
   cpuUsage: amount,
   ramTotalMb: amount,
@@ -14,7 +21,7 @@ const load = {
   dockerMemoryMb: amount,
 }
 
-export const REGISTER = z.object({
+const FACTS = z.object({
   workerId: name,
   hostname: name,
   os: z.string().max(256).default(''),
@@ -39,13 +46,17 @@ export const REGISTER = z.object({
   ...z.object(load).partial().shape,
 })
 
-export const HEARTBEAT = z.object({
+export const REGISTER = FACTS.refine(isShort, TOO_LONG)
+
+const SIGN_OF_LIFE = z.object({
   workerId: name,
   status: z.enum(['IDLE', 'BUSY', 'UNHEALTHY', 'OFFLINE']).optional(),
   /** Of our agents: the tasks that are under way there. */
   jobs: z.array(name).max(1024).optional(),
   ...z.object(load).partial().shape,
 })
+
+export const HEARTBEAT = SIGN_OF_LIFE.refine(isShort, TOO_LONG)
 
 export const STREAM_OUTPUT = z.object({
   jobId: name,
@@ -120,5 +131,10 @@ export type Heartbeat = z.infer<typeof HEARTBEAT>
 export type Submission = z.infer<typeof SUBMISSION>
 export type Details = z.infer<typeof FURTHER>
 
-/** Only what belongs to the details of an end. */
-export const detailsOf = (report: Details): Details => FURTHER.parse(report)
+/** Only what belongs to the details of an end. Lists that are too long are left out: the task has ended all the same. */
+export function detailsOf(report: Details): Details {
+  const details = FURTHER.parse(report)
+  if (lengthOf(details) <= MOST_DETAILS) return details
+  const { isolation: _, limits: __, denials: ___, ...short } = details
+  return { ...short, warnings: [`details of more than ${MOST_DETAILS} characters were left out`] }
+}
