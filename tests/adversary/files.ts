@@ -164,12 +164,12 @@ const PROTECTED: readonly Attack[] = [
     sentence: 'The directory above a protected path is renamed, and another one put in its place.',
     prepare: async (world) => {
       put(world, join(world.zone, 'deep/way/rules'), 'host\n')
-      put(world, join(world.base, 'ext/p.yaml'), 'sandbox: { protect: [deep/way/rules] }\n')
     },
     attempt: async (stage) => {
       await stage.inside(
         `cd ${stage.world.zone}; mv deep/way deep/w; mv deep d; mkdir -p deep/way; echo evil >deep/way/rules; true`,
-        { options: ['--profile', `${stage.world.base}/ext/p.yaml`] },
+        // By a flag: where the zone is another user's, so is a profile next to it, which root does not obey.
+        { options: ['--protect', 'deep/way/rules'] },
       )
     },
     harmed: ({ world }) =>
