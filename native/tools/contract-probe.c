@@ -393,6 +393,15 @@ static void fork_many(int most) {
   for (int i = 0; i < made; i++) kill(children[i], SIGKILL);
 }
 
+/* After an attempt to take all that there are. */
+static void count_processors(void) {
+  cpu_set_t all;
+  memset(&all, 0xff, sizeof all);
+  (void)sched_setaffinity(0, sizeof all, &all);
+  if (sched_getaffinity(0, sizeof all, &all) < 0) return print_result("processors", -1);
+  printf("processors %d\n", CPU_COUNT(&all));
+}
+
 static void eat(long long bytes) {
   const long long page = 1 << 20;
   static char *held;
@@ -494,6 +503,7 @@ static int try_one(const char *name, int count, char **words) {
   else if (strcmp(name, "trace-child") == 0) trace_own_child();
   else if (strcmp(name, "daemons") == 0) leave_daemons(atoi(first));
   else if (strcmp(name, "forks") == 0) fork_many(atoi(first));
+  else if (strcmp(name, "processors") == 0) count_processors();
   else if (strcmp(name, "eat") == 0) eat(atoll(first));
   else if (strcmp(name, "descriptors") == 0) print_descriptors();
   else if (strcmp(name, "arguments") == 0) print_arguments(words);

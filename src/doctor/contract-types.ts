@@ -62,6 +62,8 @@ export interface ObservedRun {
   readonly errorMessage?: string
   /** The mechanism that enforced the memory limit. */
   readonly memoryBy?: string
+  /** What held the number of processors. */
+  readonly cpusBy?: string
   readonly durationMs: number
 }
 

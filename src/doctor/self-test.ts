@@ -153,6 +153,7 @@ function observedRun(result: Result, stdoutSha256: string): ObservedRun {
     durationMs,
     ...(error === undefined ? {} : { errorCode: error.code, errorMessage: error.message }),
     ...(limits.memory === undefined ? {} : { memoryBy: limits.memory.by }),
+    ...(limits.cpus === undefined ? {} : { cpusBy: limits.cpus.by }),
   }
 }
 

@@ -230,6 +230,21 @@ export const FILE_ROWS: readonly Row[] = [
       ]),
   },
   {
+    id: 'files.hidden',
+    sentence: 'What the policy hides is read by no name.',
+    attempts: ({ shown }) => [
+      {
+        command: shell('cd "$1"; echo tried; cat notes /proc/self/cwd/notes; umount notes; cat <notes', shown),
+        policy: { hide: ['notes'] },
+      },
+    ],
+    verdict: (observed) =>
+      judged([
+        unlessRan(first(observed)),
+        unless(first(observed).stdout === 'tried\n', `it was read: ${first(observed).stdout.trim()}`),
+      ]),
+  },
+  {
     id: 'files.make-sockets',
     sentence: 'Sockets and FIFOs cannot be made in a zone, where they would be a way to processes of the host.',
     attempts: ({ probe: program, writable }) => [{ command: [program, 'make-in', writable] }],

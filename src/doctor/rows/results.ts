@@ -52,6 +52,20 @@ export const RESOURCE_ROWS: readonly Row[] = [
     },
   },
   {
+    id: 'resources.affinity',
+    sentence: 'A command that is held to some processors cannot take others back.',
+    attempts: ({ probe }) => [{ command: [probe, 'processors'], policy: { resources: { cpus: 1 } } }],
+    // The kernel's own quota leaves processors alone, and holds all the same.
+    verdict: (observed) =>
+      judged([
+        unlessRan(first(observed)),
+        unless(
+          first(observed).cpusBy === 'cgroup2' || first(observed).stdout === 'processors 1\n',
+          first(observed).stdout.trim(),
+        ),
+      ]),
+  },
+  {
     id: 'resources.deadline',
     sentence: 'At the deadline the whole tree is gone, a stopped one too, and what it had printed is kept.',
     attempts: ({ probe }) => [
