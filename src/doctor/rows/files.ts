@@ -231,7 +231,7 @@ export const FILE_ROWS: readonly Row[] = [
   },
   {
     id: 'files.hidden',
-    sentence: 'What the policy hides is read by no name.',
+    sentence: 'A file that the policy hides cannot be read in a zone.',
     attempts: ({ shown }) => [
       {
         command: shell('cd "$1"; echo tried; cat notes /proc/self/cwd/notes; umount notes; cat <notes', shown),
