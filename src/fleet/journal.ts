@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto'
 import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { z } from 'zod'
 import { dropOldest, isOwnDirectory, makeDirectories, readPrivateFile, writePrivateFile } from '../core.ts'
 
 /** A request of submit-result. */
@@ -20,6 +21,9 @@ export interface JournalEntry {
   /** Absent: it was taken and has not ended. */
   readonly request?: ReportRequest
 }
+
+const REQUEST = z.object({ method: z.enum(['POST', 'PUT']), body: z.record(z.string(), z.unknown()) })
+const ENTRY = z.object({ jobId: z.string(), request: REQUEST.optional() })
 
 /** Reports that are kept for a second question. */
 const MOST_DONE = 64
@@ -58,7 +62,8 @@ export class Journal {
 
   /** The report that the server has had already. */
   reportOf(jobId: string): ReportRequest | undefined {
-    return this.read(this.file(jobId, 'done'))?.request
+    const bytes = this.bytesOf(this.file(jobId, 'done'))
+    return bytes === undefined ? undefined : entryIn(bytes.toString())?.request
   }
 
   /** Reports that the server does not have yet. */
@@ -66,7 +71,18 @@ export class Journal {
     const names = readdirSync(this.directory)
     const isOwed = (name: string): boolean =>
       name.endsWith('.report') || (name.endsWith('.taken') && !names.includes(name.replace(/taken$/, 'report')))
-    return names.filter(isOwed).flatMap((name) => this.read(join(this.directory, name)) ?? [])
+    return names.filter(isOwed).flatMap((name) => this.readOrDrop(name))
+  }
+
+  /** A damaged one names no job: its server learns from the next heartbeat that nobody runs it. */
+  private readOrDrop(name: string): readonly JournalEntry[] {
+    const file = join(this.directory, name)
+    const bytes = this.bytesOf(file)
+    if (bytes === undefined) return []
+    const entry = entryIn(bytes.toString())
+    if (entry !== undefined) return [entry]
+    rmSync(file, { force: true })
+    return []
   }
 
   private file(jobId: string, state: 'taken' | 'report' | 'done'): string {
@@ -75,13 +91,27 @@ export class Journal {
 
   private write(jobId: string, state: 'taken' | 'report', entry: JournalEntry): void {
     const file = this.file(jobId, state)
-    const place = { directory: this.directory, name: file.slice(this.directory.length + 1), uid: this.uid }
+    const place = {
+      directory: this.directory,
+      name: file.slice(this.directory.length + 1),
+      uid: this.uid,
+      isFlushed: true,
+    }
     if (!writePrivateFile(place, JSON.stringify(entry)))
       throw new Error(`${this.directory} cannot be written: what this agent takes would be lost with it`)
   }
 
-  private read(file: string): JournalEntry | undefined {
-    const bytes = readPrivateFile(file, { uid: this.uid, most: MOST_BYTES })
-    return bytes === undefined ? undefined : (JSON.parse(bytes.toString()) as JournalEntry)
+  private bytesOf(file: string): Buffer | undefined {
+    return readPrivateFile(file, { uid: this.uid, most: MOST_BYTES })
+  }
+}
+
+/** @returns undefined for what no agent has written, or not as a whole */
+function entryIn(text: string): JournalEntry | undefined {
+  try {
+    const entry = ENTRY.safeParse(JSON.parse(text))
+    return entry.success ? (entry.data as JournalEntry) : undefined
+  } catch {
+    return undefined // No JSON.
   }
 }

@@ -44,14 +44,17 @@ export interface PrivateFile {
   readonly directory: string
   readonly name: string
   readonly uid: number
+  /** On disk before it has its name: a power cut leaves the whole file or none. */
+  readonly isFlushed?: boolean
 }
 
 /** @returns false where the place is read-only, full or not ours */
-export function writePrivateFile({ directory, name, uid }: PrivateFile, content: string | Uint8Array): boolean {
+export function writePrivateFile(file: PrivateFile, content: string | Uint8Array): boolean {
+  const { directory, name, uid, isFlushed = false } = file
   if (!isOwnDirectory(directory, uid)) return false
   const temporary = join(directory, `.${randomHex(16)}`)
   try {
-    writeFileSync(temporary, content, { flag: 'wx', mode: 0o600 })
+    writeFileSync(temporary, content, { flag: 'wx', mode: 0o600, flush: isFlushed })
     renameSync(temporary, join(directory, name))
     return true
   } catch {
