@@ -62,7 +62,7 @@ export interface ObservedRun {
   readonly errorMessage?: string
   /** The mechanism that enforced the memory limit. */
   readonly memoryBy?: string
-  /** What held the number of processors. */
+  /** The rung of the number of processors. */
   readonly cpusBy?: string
   readonly durationMs: number
 }

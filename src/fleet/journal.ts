@@ -74,7 +74,7 @@ export class Journal {
     return names.filter(isOwed).flatMap((name) => this.readOrDrop(name))
   }
 
-  /** A damaged one names no job: its server learns from the next heartbeat that nobody runs it. */
+  /** A damaged one names no job: its server learns from the next heartbeat that it does not run. */
   private readOrDrop(name: string): readonly JournalEntry[] {
     const file = join(this.directory, name)
     const bytes = this.bytesOf(file)

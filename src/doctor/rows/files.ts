@@ -231,7 +231,7 @@ export const FILE_ROWS: readonly Row[] = [
   },
   {
     id: 'files.hidden',
-    sentence: 'A file that the policy hides cannot be read in a zone.',
+    sentence: 'A hidden file cannot be read in a zone.',
     attempts: ({ shown }) => [
       {
         command: shell('cd "$1"; echo tried; cat notes /proc/self/cwd/notes; umount notes; cat <notes', shown),

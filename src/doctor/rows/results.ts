@@ -53,7 +53,7 @@ export const RESOURCE_ROWS: readonly Row[] = [
   },
   {
     id: 'resources.affinity',
-    sentence: 'A command that is held to some processors cannot take others back.',
+    sentence: 'A command with one processor cannot take others back.',
     attempts: ({ probe }) => [{ command: [probe, 'processors'], policy: { resources: { cpus: 1 } } }],
     // The kernel's own quota leaves processors alone, and holds all the same.
     verdict: (observed) =>
