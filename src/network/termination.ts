@@ -18,6 +18,10 @@ export interface HeaderCredential {
   readonly format?: string
 }
 
+/** Files that secrets are read from. */
+export const secretFiles = (credentials: readonly HeaderCredential[] = []): readonly string[] =>
+  credentials.flatMap(({ from }) => (from.startsWith('file:') ? [from.slice('file:'.length)] : []))
+
 /** The keys of a policy's network that end TLS. */
 export interface Termination {
   readonly mode: string

@@ -15,6 +15,7 @@ import { lookForWorktree, type WorktreeLook } from '../host/linked-worktree.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { untrustedFrom } from '../host/program.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
+import { secretFiles } from '../network/termination.ts'
 import type { LentSignals } from '../os/passed-signals.ts'
 import { nextToObserve } from '../plan/choose-backend.ts'
 import { commandEnvironment } from '../plan/environment.ts'
@@ -424,8 +425,14 @@ async function policyOf({
   const layers = [...profiles, ...spoken, ...layersOf(options, request.cwd)]
   const merged = mergePolicies(await checkLayers(layers), { profile, home: request.home })
   const filter = typeof merged.seccomp === 'string' ? [] : [merged.seccomp.file]
-  // Also what would have been found before them: the next run looks there first.
-  const files = [...loaded.found, ...loaded.read, ...loaded.missing, ...filter]
+  // Also what would have been found before them: the next run looks there first. And what decides which file it reads for a host.
+  const files = [
+    ...loaded.found,
+    ...loaded.read,
+    ...loaded.missing,
+    ...filter,
+    ...secretFiles(merged.network.credentials),
+  ]
   return {
     policy: { ...merged, protectFiles: [...new Set([...files, ...decidingPaths(env, request)])] },
     sources: { read: [...new Set([...loaded.read, ...loaded.found, ...filter])], missing: loaded.missing },

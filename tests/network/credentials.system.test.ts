@@ -1,5 +1,5 @@
 /** Credentials that stay outside: the terminator adds them to requests of the command, within limits, and nothing else sees them. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -312,6 +312,12 @@ with context.wrap_socket(socket.create_connection(('api.test', 443)), server_hos
       { what: 'a variable that the command inherits', words: ['--env', 'TOKEN'], said: 'TOKEN to stay outside' },
       { what: 'a file of a zone', from: 'file:SHOWN/token', words: ['--ro', 'SHOWN'], said: 'to stay outside' },
       {
+        what: 'a file behind a link that the command could replace',
+        from: 'file:SHOWN/link',
+        words: ['--rw', 'SHOWN'],
+        said: 'a command could replace the link',
+      },
+      {
         what: 'a file of the system',
         from: 'file:/usr/share/common-licenses/GPL-3',
         said: 'a file that /usr shows to the command',
@@ -323,6 +329,9 @@ with context.wrap_socket(socket.create_connection(('api.test', 443)), server_hos
       const shown = join(site.directory, 'shown')
       await mkdir(shown, { recursive: true })
       await writeFile(join(shown, 'token'), SECRET)
+      await writeFile(join(site.directory, 'outside'), SECRET)
+      await rm(join(shown, 'link'), { force: true })
+      await symlink('../outside', join(shown, 'link'))
       const filled = (text: string) => text.replace('SHOWN', shown)
       const profile = await site.profileOf(network ?? credential(filled(from ?? 'env:TOKEN')))
       const argv = ['--profile', profile, ...words.map(filled), '--', 'touch', join(site.directory, 'ran')]
