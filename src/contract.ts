@@ -187,6 +187,8 @@ export const VERBS = {
   narrow: 2,
   /** BYTES; read by launch; memory watchdog */
   watch: 1,
+  /** BYTES; read by launch; by how much writable zones may grow */
+  'rw-size': 1,
   /** MILLISECONDS; read by launch */
   'cpu-time': 1,
   /** MILLISECONDS; read by launch */
@@ -507,6 +509,7 @@ export interface LaunchStatus {
   readonly observedUnread?: number
   readonly observerLost?: boolean
   readonly said?: string
+  readonly zonesGrown?: boolean
   readonly layer?: string
 }
 
@@ -551,6 +554,7 @@ export const STATUS_KEYS = {
   observedUnread: 'number?',
   observerLost: 'boolean?',
   said: 'text?',
+  zonesGrown: 'boolean?',
   layer: 'text?',
 } as const
 

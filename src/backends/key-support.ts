@@ -80,6 +80,7 @@ export const KEY_SUPPORT: Readonly<Record<string, Row>> = {
   'resources.writeBps': RATES,
   'resources.readIops': RATES,
   'resources.writeIops': RATES,
+  'resources.rwSize': row('refused', { namespace: 'kept', 'no-namespaces': 'kept' }),
   'resources.output': EVERYWHERE,
   'resources.tmp': SCRATCH,
   'resources.run': SCRATCH,
@@ -128,6 +129,11 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
     isAsked: ({ hide }) => hide.length > 0,
     why: 'only the namespace backend puts something empty over a file',
     fix: '--backend namespace, or --hide none, which shows the files',
+  },
+  'resources.rwSize': {
+    isAsked: ({ resources }) => resources.rwSize !== null,
+    why: 'nothing of ours is there to look at what writable zones take while the command runs',
+    fix: '--backend namespace, or --rw-size none',
   },
   image: {
     isAsked: ({ image }) => image !== undefined,

@@ -113,7 +113,12 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
     zones: mounts.zones,
     workspace: workspaceOf(inputs),
   })
-  const { limits, warnings } = plannedLimits({ policy, offers: choice, cpus: facts.cpus })
+  const { limits, warnings } = plannedLimits({
+    policy,
+    offers: choice,
+    cpus: facts.cpus,
+    hasWritableZone: zones.some(({ mode }) => mode === 'rw'),
+  })
   const system = systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits })
   refuseIf('ZONE_INVALID', system.problems)
   refuseIf('POLICY_INVALID', unheldProtections(inputs, choice, mounts))

@@ -79,6 +79,8 @@ export interface Result {
     readonly pids?: PlannedLimit
     readonly io?: PlannedRates
     readonly timeoutMs?: number
+    /** By how many bytes writable zones may grow. */
+    readonly rwSize?: number
   }
   readonly usage: {
     readonly cpuMs: number

@@ -109,7 +109,7 @@ export const PLAIN_POLICY: Policy = {
   network: { mode: 'none', allow: [], deny: [] },
   resources: {
     ...{ memory: 536_870_912, swap: 0, cpus: 2, pids: 256, timeout: 30_000, cpuTime: null, output: 1_048_576 },
-    ...{ readBps: null, writeBps: null, readIops: null, writeIops: null },
+    ...{ readBps: null, writeBps: null, readIops: null, writeIops: null, rwSize: null },
     ...{ tmp: 52_428_800, run: 10_485_760, shm: 67_108_864, home: 67_108_864 },
   },
   env: { inherit: [], set: {} },

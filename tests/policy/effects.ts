@@ -34,6 +34,7 @@ export const EFFECTS: Readonly<Record<string, readonly [without: object, with_: 
   repository: [{}, { repository: true }],
   'cow.keep': [{ workspace: 'cow' }, { workspace: 'cow', cow: { keep: '1d' } }],
   'cow.size': [{ workspace: 'cow' }, { workspace: 'cow', cow: { size: '10m' } }],
+  'resources.rwSize': [{ workspace: 'rw' }, { workspace: 'rw', resources: { rwSize: '10m' } }],
   'cow.upper': [{ workspace: 'cow' }, { workspace: 'cow', cow: { upper: 'memory' } }],
   network: [{}, { network: 'host' }],
   'network.mode': [{}, { network: { mode: 'restricted' } }],
