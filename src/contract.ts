@@ -143,6 +143,8 @@ export const VERBS = {
   bind: 2,
   /** SOURCE TARGET ro|rw|cow|copy DEV INO open|closed; read by stager, init; copy-on-write by an overlay or by a copy; UNIX sockets in it open or closed */
   zone: 6,
+  /** SOURCE TARGET DEV INO NUMBER; read by stager; a character device of the host, below /dev; NUMBER: its own */
+  node: 5,
   /** SOURCE TARGET; read by stager; a file of the tree in the place of another one of it, read-only */
   replace: 2,
   /** DIRECTORY; read by stager; a cgroup file system is mounted there, and covered by what the tree has there */

@@ -1,5 +1,5 @@
 /*
- * What directory trees take on disk, added up by a walk (lib/walk.h): the blocks of each entry, and for each name ENTRY_BYTES, or a million empty
+ * The size of directory trees on disk, added up by a walk (lib/walk.h): the blocks of each entry, and for each name ENTRY_BYTES, or a million empty
  * files would be nothing. A file with several names counts once. Blocks that files share (reflinks) count for each of them.
  *
  * Every file system that the walk meets is kept open, so that its free space can be asked for between walks, which costs a microsecond.

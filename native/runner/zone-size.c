@@ -72,7 +72,7 @@ static void begin_walk(struct zone_size *size) {
   size->walk = (struct walk){.zone = -1};
 }
 
-/* A file that is a zone by itself may have no name any more. */
+/* A zone that is a file may have lost its name. */
 static int add_file(struct zone_size *size, const struct measured_zone *zone) {
   struct stat status;
   return fstat(zone->fd, &status) < 0 || tree_size_open(&size->sum, zone->fd) < 0 ? -1 : tree_size_add(&size->sum, &status);
@@ -151,7 +151,7 @@ static int add_removed(struct zone_size *size) {
   return watchdog_sum_removed(&size->processes, &size->removed) < 0 ? fail_at(size, "removed files", "") : 0;
 }
 
-/* What a walk has found. A file that has got a name meanwhile counts twice, so what removed files add must be too much twice in a row. */
+/* 1 when a walk has found too much. A file that has got a name meanwhile counts twice, so what removed files add must be too much twice in a row. */
 static int judge(struct zone_size *size) {
   int is_hidden = size->processes.is_hidden && losses_of(size).all > size->limit;
   size->used = (int64_t)size->sum.bytes - size->before;

@@ -10,7 +10,7 @@
  * - else after a second, and a pause of 49 times the last walk: 2 % of a processor.
  * After the command the last walk decides, when nothing moves any more.
  *
- * Nothing that cannot be looked at counts as nothing: a path too long for the kernel, a directory that a command closes again and again, too many file
+ * Launch never guesses. A path too long for the kernel, a directory that a command closes again and again, or too many file
  * systems end the run. A removed file that a plain user's process only maps, one under way in a socket, and descriptors of a process that cannot be
  * looked at have no size; while there are such files, all that the file systems have lost since the start counts.
  *
@@ -29,7 +29,7 @@
 
 struct zone_size {
   uint64_t limit; /* bytes */
-  int has_begun;  /* 0 = there is no limit */
+  int has_begun;  /* 0 = without a limit */
   struct measured_zone *zone;
   struct identity *root; /* of each zone */
   size_t zones;

@@ -307,6 +307,7 @@ export function classify(
     planHash: plan.hash,
     limits: limitsOf(plan),
     isolation: backendNamed(plan.backend).isolation(plan),
+    ...(plan.devices && { devices: plan.devices.map(({ target }) => target) }),
     ...networkUse(outcome),
     warnings: warningsOf(reason, outcome, plan),
     ...extras.pending,

@@ -29,6 +29,12 @@ export function planText(report: PlanReport): string {
     ['profile', [plan.profile]],
     ['backend', backendLines(report)],
     ['files', fileLines(plan)],
+    [
+      'devices',
+      (plan.devices ?? []).map(
+        ({ target, source, from }) => `${target}${source === target ? '' : ` is ${source}`}   (${from})`,
+      ),
+    ],
     ['network', networkLines(report)],
     ['limits', limitLines(report)],
     ['variables', variableLines(plan.env)],

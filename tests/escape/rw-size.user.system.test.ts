@@ -132,7 +132,7 @@ describeWith(['unshare', 'userns'], 'A limit of what writable zones may grow by'
       const zone = await makeZone(as)
       await link(join(zone, 'host'), join(zone, 'sub/second'))
       const script = [
-        // What was there before counts for nothing, and neither do holes and other names.
+        // Bytes that were there before count for nothing, and neither do holes and other names.
         'for n in 1 2 3 4 5 6 7 8; do ln host name$n; done; truncate -s 1T hole',
         'head -c 16m /dev/zero >host; rm name* /again/second; mv host moved',
         'head -c 7m /dev/zero >>moved; sleep 1.2; rm moved; head -c 22m /dev/zero >new; echo well',

@@ -34,6 +34,8 @@ export const EFFECTS: Readonly<Record<string, readonly [without: object, with_: 
   repository: [{}, { repository: true }],
   'cow.keep': [{ workspace: 'cow' }, { workspace: 'cow', cow: { keep: '1d' } }],
   'cow.size': [{ workspace: 'cow' }, { workspace: 'cow', cow: { size: '10m' } }],
+  devices: [{}, { devices: ['/dev/kvm'] }],
+  gpu: [{}, { gpu: true }],
   'resources.rwSize': [{ workspace: 'rw' }, { workspace: 'rw', resources: { rwSize: '10m' } }],
   'cow.upper': [{ workspace: 'cow' }, { workspace: 'cow', cow: { upper: 'memory' } }],
   network: [{}, { network: 'host' }],

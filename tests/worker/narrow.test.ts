@@ -149,6 +149,8 @@ describe('a worker never gets more than it was granted', () => {
       { given: { 'protect-not': ['.idea'] }, worker: 'protectNot: [.git]' },
       'protectNot: .git / .idea (flag --protect-not)',
     ],
+    ['a device', { worker: 'devices: [/dev/kvm]' }, 'devices: /dev/kvm / none (built-in)'],
+    ['GPUs', { worker: 'gpu: true' }, 'gpu: true / false (built-in)'],
     [
       'more that zones grow by',
       { given: { 'rw-size': '10m' }, worker: 'resources: { rwSize: 20m }' },

@@ -176,7 +176,7 @@ export const resources = section(
       unit: 'size or none',
       type: MEASURED,
       default: 'none',
-      flag: rare('rw-size', 'SIZE'),
+      flag: { name: 'rw-size', argument: 'SIZE', group: 'Files', isRare: true },
       narrowing: atMost(formatSize),
     }),
     output: scalar<Measured, number | null>(orNone(parseSize), {
