@@ -53,15 +53,20 @@ const WAYS: Readonly<Record<string, string>> = {
   'a removed file that is only mapped': python(
     `f = ${removed}`,
     `os.truncate(f, ${32 * MIB})`,
-    ...mapped,
+    // The class mmap would keep a descriptor.
+    'libc = ctypes.CDLL(None)',
+    'libc.mmap.restype = ctypes.c_void_p',
+    `at = libc.mmap(None, ctypes.c_size_t(${32 * MIB}), 3, 1, f, ctypes.c_long(0))`,
     'os.close(f)',
+    `ctypes.memset(at, 1, ${32 * MIB})`,
   ),
-  'a removed file that is under way in a socket': python(
+  'removed files that are under way in a socket': python(
     'a, b = socket.socketpair()',
-    `f = ${removed}`,
-    `os.write(f, ${FILL})`,
-    'socket.send_fds(a, [b"x"], [f])',
-    'os.close(f)',
+    'for n in range(16):',
+    `    f = ${removed}`,
+    `    os.write(f, b"x" * ${2 * MIB})`,
+    '    socket.send_fds(a, [b"x"], [f])',
+    '    os.close(f)',
   ),
   'a removed file of a process that cannot be looked at': python(
     'ctypes.CDLL(None).prctl(4, 0)',
