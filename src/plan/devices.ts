@@ -1,5 +1,5 @@
 /**
- * Which devices of the host a command may use. A kind that is not in the table is refused, whatever its path: the kind is the name under which
+ * The devices of the host that a command may use. A kind that is not in the table is refused, whatever its path: the kind is the name under which
  * the kernel has registered the number, so a link, or a node made under another name, is judged by what it opens. Pure.
  */
 import { posix } from 'node:path'
@@ -61,7 +61,7 @@ export function sysQuestions({ gpu }: Asked, seen: PathFacts): readonly string[]
 
 export interface Devices {
   readonly devices: readonly PlannedDevice[]
-  /** What libraries of GPUs read. */
+  /** Read by libraries of GPUs. */
   readonly system: readonly SystemEntry[]
   readonly problems: readonly string[]
   readonly warnings: readonly string[]

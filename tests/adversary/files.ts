@@ -99,7 +99,7 @@ const REACH: readonly Attack[] = [
     controlAs: 'root',
   },
   {
-    id: 'files.devices-beside',
+    id: 'files.other-devices',
     of: 'files of the host',
     sentence: 'A run that is shown a device opens another one of the host, by its path or by a node.',
     on: isNamespace,

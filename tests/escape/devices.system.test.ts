@@ -43,14 +43,14 @@ async function runIn(as: User, words: readonly string[], script: string): Promis
 
 describeWith(['root', 'unshare', 'userns'], 'A device that the policy shows', () => {
   describe.each<User>(['root', 'plain'])('to a command of %s', (as) => {
-    test('can be used by its own name and by that of a link, and is not there else', async () => {
+    test('can be used by its own name and by that of a link, and not without the option', async () => {
       const node = makeNode(FULL)
       const link = makeLink(node)
       const use = `for node in ${node} ${link}; do stat -c %F,%t:%T $node; { echo x | cat >$node; } 2>&1 | grep -o 'No space.*'; done`
       const shown = await runIn(as, ['--device', node, '--device', link], use)
       expect(shown.stdout).toBe('character special file,1:7\nNo space left on device\n'.repeat(2))
       expect(shown.devices).toEqual([node, link])
-      // Control: without the word there is no such file, and the cached plan of the other run is not taken.
+      // Control: without the option the file is missing, and the cached plan of the other run is not taken.
       const hidden = await runIn(as, [], use)
       expect([hidden.stdout, hidden.devices]).toEqual(['', undefined])
     })

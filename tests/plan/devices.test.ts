@@ -1,4 +1,4 @@
-/** Which devices a plan has, by the kinds of their numbers: no hardware, a tree of answers. */
+/** The devices of a plan, by the kinds of their numbers: no hardware, a tree of answers. */
 import { describe, expect, test } from 'vitest'
 import { PLAIN_TREE, planIn, refusal, type Tree } from './world.ts'
 
@@ -103,7 +103,7 @@ describe('The GPUs of a host', () => {
 
   test('are refused where there is none', () => {
     expect(refusal({ policy: { gpu: true } }).message).toMatch(/^gpu: this host has no device/)
-    // A disk in the place of a node is no GPU.
+    // A disk in the place of a node is refused.
     const tree = { ...PLAIN_TREE, '/dev/dri/renderD128': 'device block 8:0' }
     expect(refusal({ tree, policy: { gpu: true } }).message).toMatch(/is a disk/)
   })

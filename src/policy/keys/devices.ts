@@ -15,8 +15,7 @@ const readDevice: Reader<string> = (value) => {
 }
 
 export const devices = list<string>(readDevice, {
-  description:
-    'Character devices that the command may use: KVM, GPUs and accelerators. Any other kind is refused: disks, memory, terminals, input.',
+  description: 'Character devices of the host for the command: KVM, GPUs, accelerators.',
   unit: 'list of paths',
   examples: [['/dev/kvm']],
   flag: {
@@ -25,7 +24,7 @@ export const devices = list<string>(readDevice, {
     argument: 'PATH',
     group: 'Inside',
     repeats: true,
-    help: 'A device of the host: /dev/kvm, a GPU or an accelerator.',
+    help: 'Use /dev/kvm, a GPU or an accelerator.',
     sets: (text) => ({ values: { devices: [text] } }),
   },
   narrowing: {
@@ -39,7 +38,7 @@ export const devices = list<string>(readDevice, {
 })
 
 export const gpu = scalar<boolean, boolean>(readBoolean, {
-  description: 'The command may compute on the GPUs of this host, and read what their libraries look up below /sys.',
+  description: 'The command may compute on the GPUs of this host.',
   unit: 'true or false',
   type: 'boolean',
   default: false,

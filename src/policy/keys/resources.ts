@@ -172,7 +172,7 @@ export const resources = section(
     readIops: operationsRate({ flag: 'read-iops', description: 'Most reads a second from each disk.' }),
     writeIops: operationsRate({ flag: 'write-iops', description: 'Most writes a second to each disk.' }),
     rwSize: scalar<Measured, number | null>(growth, {
-      description: 'By how many bytes writable zones may grow together before the command is stopped.',
+      description: 'Most bytes by which writable zones grow together.',
       unit: 'size or none',
       type: MEASURED,
       default: 'none',
