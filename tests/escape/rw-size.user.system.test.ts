@@ -98,7 +98,8 @@ interface Made {
 async function makeZone(as: User, { below, names = [] }: Made = {}): Promise<string> {
   const zone = await temporaryDirectory({ owner: as, ...(below === undefined ? {} : { below }) })
   onTestFinished(async () => {
-    await execa('chmod', ['-R', 'u+rwX', zone], { reject: false })
+    // Node removes no path that is longer than the kernel takes.
+    await execa('sh', ['-c', 'chmod -R u+rwX "$0"; rm -rf "$0/aaaaaaaaaaaaaaaaaaaa"', zone], { reject: false })
   })
   await writeFile(join(zone, 'host'), Buffer.alloc(16 * MIB, 1))
   await mkdir(join(zone, 'sub'))
@@ -131,6 +132,28 @@ describeWith(['unshare', 'userns'], 'A limit of what writable zones may grow by'
         reason: 'exit',
         stdout: 'filled\n',
       })
+    })
+
+    test('ends a run in whose zone files cannot be added up, and refuses one that begins so', async () => {
+      const zone = await makeZone(as)
+      const deepen = python(
+        'for n in range(300): os.mkdir("a" * 20); os.chdir("a" * 20)',
+        'import time',
+        'time.sleep(600)',
+      )
+      const words = [...AGAIN(zone), '--protect-not', '*']
+      const lost = await runIn({ as, zone, words: [...words, ...LIMIT], script: deepen })
+      expect([lost.reason, lost.error?.code, lost.error?.message]).toEqual([
+        ...['lost', 'BACKEND_FAILED', expect.stringContaining('could not be added up any more (ENAMETOOLONG)')],
+      ])
+      const refused = await runIn({ as, zone, words: [...words, ...LIMIT], script: 'echo begun' })
+      expect([refused.reason, refused.error?.message]).toEqual(['setup', expect.stringContaining('--rw-size')])
+      // Control: without the limit it is a tree like any other, in which only root's set-id files are looked for.
+      const control = await runIn({ as, zone, words, script: 'echo begun' })
+      expect([control.stdout, control.error?.message ?? '']).toEqual([
+        as === 'plain' ? 'begun\n' : '',
+        expect.not.stringContaining('--rw-size'),
+      ])
     })
 
     test('leaves a run alone that takes no more than it gives back', async () => {
