@@ -41,7 +41,7 @@ struct identity {
   ino_t ino;
 };
 
-/* What the entries of trees take on disk (lib/tree-size.c). It is kept by a caller for several walks. */
+/* The sizes of trees, which a caller keeps for several walks (lib/tree-size.h). */
 struct tree_size;
 
 struct find {
