@@ -143,6 +143,8 @@ export const VERBS = {
   bind: 2,
   /** SOURCE TARGET ro|rw|cow|copy DEV INO open|closed; read by stager, init; copy-on-write by an overlay or by a copy; UNIX sockets in it open or closed */
   zone: 6,
+  /** SOURCE TARGET DEV INO NUMBER; read by stager; a character device of the host, below /dev; NUMBER: its own */
+  node: 5,
   /** SOURCE TARGET; read by stager; a file of the tree in the place of another one of it, read-only */
   replace: 2,
   /** DIRECTORY; read by stager; a cgroup file system is mounted there, and covered by what the tree has there */
@@ -187,6 +189,8 @@ export const VERBS = {
   narrow: 2,
   /** BYTES; read by launch; memory watchdog */
   watch: 1,
+  /** BYTES; read by launch; by how much writable zones may grow */
+  'rw-size': 1,
   /** MILLISECONDS; read by launch */
   'cpu-time': 1,
   /** MILLISECONDS; read by launch */
@@ -507,6 +511,7 @@ export interface LaunchStatus {
   readonly observedUnread?: number
   readonly observerLost?: boolean
   readonly said?: string
+  readonly zonesGrown?: boolean
   readonly layer?: string
 }
 
@@ -551,6 +556,7 @@ export const STATUS_KEYS = {
   observedUnread: 'number?',
   observerLost: 'boolean?',
   said: 'text?',
+  zonesGrown: 'boolean?',
   layer: 'text?',
 } as const
 

@@ -75,6 +75,7 @@ enum verb {
   V_TMPFS, /* TARGET SIZE INODES MODE; read by stager, init; init for Landlock */
   V_BIND, /* SOURCE TARGET; read by stager; the system tree, read-only */
   V_ZONE, /* SOURCE TARGET ro|rw|cow|copy DEV INO open|closed; read by stager, init; copy-on-write by an overlay or by a copy; UNIX sockets in it open or closed */
+  V_NODE, /* SOURCE TARGET DEV INO NUMBER; read by stager; a character device of the host, below /dev; NUMBER: its own */
   V_REPLACE, /* SOURCE TARGET; read by stager; a file of the tree in the place of another one of it, read-only */
   V_CGROUP_VIEW, /* DIRECTORY; read by stager; a cgroup file system is mounted there, and covered by what the tree has there */
   V_COW, /* DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */
@@ -97,6 +98,7 @@ enum verb {
   V_SET, /* FILE VALUE; read by launch; of the run's cgroup */
   V_NARROW, /* FILE VALUE; read by launch; the same, as soon as the stager has gone */
   V_WATCH, /* BYTES; read by launch; memory watchdog */
+  V_RW_SIZE, /* BYTES; read by launch; by how much writable zones may grow */
   V_CPU_TIME, /* MILLISECONDS; read by launch */
   V_DEADLINE, /* MILLISECONDS; read by launch */
   V_RUNS, /* DIRECTORY; read by launch; run records */
@@ -161,6 +163,7 @@ enum verb {
   ROW(V_TMPFS, "tmpfs", 4) \
   ROW(V_BIND, "bind", 2) \
   ROW(V_ZONE, "zone", 6) \
+  ROW(V_NODE, "node", 5) \
   ROW(V_REPLACE, "replace", 2) \
   ROW(V_CGROUP_VIEW, "cgroup-view", 1) \
   ROW(V_COW, "cow", 3) \
@@ -183,6 +186,7 @@ enum verb {
   ROW(V_SET, "set", 2) \
   ROW(V_NARROW, "narrow", 2) \
   ROW(V_WATCH, "watch", 1) \
+  ROW(V_RW_SIZE, "rw-size", 1) \
   ROW(V_CPU_TIME, "cpu-time", 1) \
   ROW(V_DEADLINE, "deadline", 1) \
   ROW(V_RUNS, "runs", 1) \
@@ -375,6 +379,7 @@ enum observation {
 #define STATUS_OBSERVED_UNREAD "observedUnread"
 #define STATUS_OBSERVER_LOST "observerLost"
 #define STATUS_SAID "said"
+#define STATUS_ZONES_GROWN "zonesGrown"
 #define STATUS_LAYER "layer"
 
 /* The first words of a key: who calls, then where. */
@@ -404,6 +409,6 @@ enum key_word {
 /* Options whose value is SRC[:TARGET]. */
 #define PLACE_OPTIONS "--ro", "--rw", "--cow"
 /* Our options whose value is the next word, unless it is in the same. */
-#define OPTIONS_BEFORE_VALUE "--add-header", "--add-host", "--after-secrets", "--allow-host", "--allow-local", "--allow-request", "--apply", "--approval", "--audit", "--backend", "--cache", "--cgroup-parent", "--cow", "--cow-continue", "--cow-keep", "--cow-size", "--cow-upper", "--cpu-time", "--cpus", "--credential", "--deny-host", "--docker-reuse", "--engine", "--env", "--hide", "--home", "--image", "--in", "--memory", "--net", "--output", "--pids", "--pool", "--profile", "--protect", "--protect-not", "--proxy", "--publish", "--read-bps", "--read-iops", "--require", "--ro", "--run", "--runtime", "--rw", "--seccomp", "--shm", "--socket", "--swap", "--timeout", "--tmp", "--tmpfs", "--toolchains", "--why", "--workdir", "--worker", "--workshop", "--write-bps", "--write-iops", "--zone"
+#define OPTIONS_BEFORE_VALUE "--add-header", "--add-host", "--after-secrets", "--allow-host", "--allow-local", "--allow-request", "--apply", "--approval", "--audit", "--backend", "--cache", "--cgroup-parent", "--cow", "--cow-continue", "--cow-keep", "--cow-size", "--cow-upper", "--cpu-time", "--cpus", "--credential", "--deny-host", "--device", "--docker-reuse", "--engine", "--env", "--hide", "--home", "--image", "--in", "--memory", "--net", "--output", "--pids", "--pool", "--profile", "--protect", "--protect-not", "--proxy", "--publish", "--read-bps", "--read-iops", "--require", "--ro", "--run", "--runtime", "--rw", "--rw-size", "--seccomp", "--shm", "--socket", "--swap", "--timeout", "--tmp", "--tmpfs", "--toolchains", "--why", "--workdir", "--worker", "--workshop", "--write-bps", "--write-iops", "--zone"
 /* Options without a value, or with one in the same word. */
-#define OPTIONS_ALONE "--allow-shell-syntax", "--argv", "--best-effort", "--die-with-parent", "--explain", "--git-identity", "--json", "--log", "--no-workspace", "--plan", "--repository", "--same-path", "--self-inside", "--ssh-agent", "--terminate-tls", "--tty"
+#define OPTIONS_ALONE "--allow-shell-syntax", "--argv", "--best-effort", "--die-with-parent", "--explain", "--git-identity", "--gpu", "--json", "--log", "--no-workspace", "--plan", "--repository", "--same-path", "--self-inside", "--ssh-agent", "--terminate-tls", "--tty"

@@ -263,6 +263,7 @@ const char *status_line(const struct outcome *outcome, size_t *size) {
   if (outcome->network) status_put_network(out, outcome->network);
   if (outcome->observed) put_observed(out, outcome->observed);
   if (outcome->said && ending.exit_code != 0) put_key(out, STATUS_SAID, outcome->said);
+  if (outcome->has_grown) fputs(",\"" STATUS_ZONES_GROWN "\":true", out);
   if (outcome->layer) put_key(out, STATUS_LAYER, outcome->layer);
   fputs("}\n", out);
   return text_end(size);

@@ -45,6 +45,7 @@ struct outcome {
   const struct net_report *network; /* NULL = not restricted */
   const struct observed_report *observed; /* NULL = nobody has looked */
   const char *said; /* the end of stderr, hexadecimal; NULL = not kept */
+  int has_grown;     /* CAUSE_DISK: writable zones, and not the layer */
   const char *layer; /* directory of what the command changed in copy-on-write zones; NULL = nothing */
   /* Where it failed. */
   char step[32];

@@ -4,6 +4,7 @@
 #include "lib/report-failure.h"
 #include "lib/repository.h"
 #include "lib/syscalls.h"
+#include "lib/tree-size.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -112,7 +113,7 @@ static int add_file(struct walk *walk, int index, const char *name, struct tree_
   return 0;
 }
 
-static int checks_files(const struct walk *walk) { return walk->for_set_id || walk->for_linked || walk->for_links || walk->wanted_count > 0 || walk->hide; }
+static int checks_files(const struct walk *walk) { return walk->for_set_id || walk->for_linked || walk->for_links || walk->wanted_count > 0 || walk->hide || walk->size; }
 
 static const struct identity *wanted_inode(const struct walk *walk, ino_t ino) {
   for (size_t i = 0; i < walk->wanted_count; i++)
@@ -295,6 +296,14 @@ static int look_up_names(struct listing *listing) {
   return 0;
 }
 
+/* 1 = it is to be looked at further; 0 = it is gone, or is added up by another walk. */
+static int on_size(struct listing *listing, const char *name) {
+  struct stat status;
+  int found = status_of(listing, name, &status);
+  if (found <= 0 || tree_size_is_apart(listing->walk->size, &status)) return found < 0 ? -1 : 0;
+  return tree_size_add(listing->walk->size, &status) < 0 ? -1 : 1;
+}
+
 static int on_entry(struct listing *listing, const struct directory_entry *entry) {
   const char *name = entry->name;
   struct walk *walk = listing->walk;
@@ -302,6 +311,8 @@ static int on_entry(struct listing *listing, const struct directory_entry *entry
   listing->entries++;
   if (++walk->entries > walk->entries_max && walk->entries_max) return errno = E2BIG, -1;
   if (note_case(listing, name) < 0 || (walk->hide && on_hidden(listing, name) < 0)) return -1;
+  int is_counted = walk->size ? on_size(listing, name) : 1;
+  if (is_counted <= 0) return is_counted;
   const struct repository_system *system = walk->for_git && listing->place.context == IN_TREE ? repository_system(name) : NULL;
   if (system) return listing->systems |= 1u << (system - REPOSITORY_SYSTEM), listing->folds > 0 ? 0 : on_named(listing, system);
   listing->parts |= repository_part(name);
@@ -314,7 +325,7 @@ static int on_entry(struct listing *listing, const struct directory_entry *entry
 /* Made on purpose, a directory can hold a million names. */
 #define LONGEST_DIRECTORY_NS 10000000ull
 
-static int takes_too_long(const struct walk *walk) { return walk->until_ns && now_ns() > walk->until_ns + LONGEST_DIRECTORY_NS; }
+static int takes_too_long(const struct walk *walk) { return walk->until_ns && !walk->size && now_ns() > walk->until_ns + LONGEST_DIRECTORY_NS; }
 
 static int read_entries(struct listing *listing) {
   static char room[64 << 10] __attribute__((aligned(64)));
@@ -383,6 +394,7 @@ static int read_place(struct listing *listing) {
   struct tree_state state = walk->mount ? tree_state_of(listing->fd, walk->device, walk->mount, &walk->begun) : (struct tree_state){0}; /* before its entries */
   begin_place(listing);
   walk->listed++;
+  if (walk->size && tree_size_open(walk->size, listing->fd) < 0) return -1;
   if (walk->for_set_id && fchdir(listing->fd) < 0) return -1;
   if (read_entries(listing) < 0) return -1;
   if (listing->folds > 0 && look_up_names(listing) < 0) return -1;
@@ -394,7 +406,7 @@ static int read_place(struct listing *listing) {
 
 /* An index that can say what this walk looks for. */
 static int can_be_known(const struct walk *walk) {
-  if (!walk->known || !walk->known->bytes || walk->start || walk->for_linked || walk->for_links || walk->wanted_count > 0) return 0;
+  if (!walk->known || !walk->known->bytes || walk->start || walk->for_linked || walk->for_links || walk->wanted_count > 0 || walk->size) return 0;
   if (walk->hide && walk->known->hides != hide_sum(walk->hide)) return 0;
   return !walk->for_set_id || walk->known->has_files;
 }

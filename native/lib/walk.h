@@ -41,6 +41,9 @@ struct identity {
   ino_t ino;
 };
 
+/* The sizes of trees, which a caller keeps for several walks (lib/tree-size.h). */
+struct tree_size;
+
 struct find {
   enum find_kind kind;
   mode_t type; /* S_IFMT of its mode */
@@ -59,6 +62,7 @@ struct walk {
   int for_links;                 /* FIND_LINK */
   int for_names;                 /* a caller that compares names itself: a directory that folds case ends the walk with EOPNOTSUPP */
   const struct hide *hide;       /* FIND_HIDDEN: these; NULL = none */
+  struct tree_size *size;        /* gets every entry and directory; NULL = nothing is added up */
   const struct identity *wanted; /* FIND_TWIN: these files */
   size_t wanted_count;
   const struct tree_index *known; /* of an earlier walk, NULL = none: what has not changed since is not listed again */
@@ -87,7 +91,7 @@ struct walk {
 /* 0, or -1 with errno and `at`: E2BIG where there is too much, EACCES where a directory cannot be read. */
 int walk_zone(struct walk *walk);
 /* The same in pieces, for a caller with other things to do: goes on until that time. 1 = there is more. A directory so large that
- * it takes too long by itself is not read to its end. */
+ * it takes too long by itself is not read to its end, unless its size is asked for. */
 int walk_some(struct walk *walk, uint64_t until_ns);
 /* Hands over the index, which may be `known`, of a walk that `records` and is over; empty where the zone is small, or its file system is not trusted. */
 void walk_take_index(struct walk *walk, struct tree_index *index);

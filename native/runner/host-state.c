@@ -97,6 +97,17 @@ int run_guard(struct run *run) {
   return run_record_failure(run, errno, is_ready ? "launch: send covers" : "launch: protect", run->guard.failed), -1;
 }
 
+static int fail_zones(struct run *run) { return run_record_failure(run, errno, "launch: size of zones", run->limits.zones.failed), -1; }
+
+int run_measure_zones(struct run *run) { return zone_size_begin(&run->limits.zones, &run->file) < 0 ? fail_zones(run) : 0; }
+
+void run_settle_zones(struct run *run) {
+  if (run->outcome.cause != CAUSE_EXIT) return;
+  int over = zone_size_ends_over(&run->limits.zones);
+  if (over < 0) fail_zones(run);
+  if (over > 0) run->outcome.cause = CAUSE_DISK, run->outcome.has_grown = 1;
+}
+
 int run_start_sweeper(struct run *run) {
   if (run->engine.is_gone || run->host.sweeper) return 0;
   run->host.sweeper = sweeper_start(&(struct sweeper){&run->guard, run->id, run->engine.pid, run->host.cgroup, !launchfile_has_namespaces(&run->file)});
@@ -110,6 +121,7 @@ void run_sweep(struct run *run) {
   if (run->host.is_swept || !outcome->started_ns) return; /* nothing of the command's has run */
   run->host.is_swept = 1;
   guard_on_end(&run->guard);
+  run_settle_zones(run);
   if (guard_sweep(&run->guard, run->id) > 0 && outcome->cause != CAUSE_SETUP) outcome->cause = CAUSE_PROTECTED;
   outcome->guard = &run->guard;
   sweeper_dismiss(run->host.sweeper); /* what is made from now on is not the command's */

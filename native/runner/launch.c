@@ -129,6 +129,7 @@ _Noreturn void run_carry_out(struct run *run) {
   run_make_group(run);
   run_make_layer(run);
   replace_files(run);
+  if (!run->warm.directory && run_measure_zones(run) < 0) run->finish(run);
   run_start(run);
   if (run_guard(run) < 0) run_kill(run);
   run_watch(run);

@@ -3,6 +3,7 @@
 #include "lib/layer.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
+#include "lib/tree-size.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <sys/stat.h>
 #include <linux/magic.h>
 #include <sys/statfs.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define MS 1000000ull
@@ -22,31 +22,23 @@
 #define WALK_NS (1000 * MS)
 #define REST 4 /* times as long as the last walk took there is none: a million files take a second, in which nothing else is looked at */
 #define DEEPEST 256 /* levels: each takes stack, a descriptor and a buffer of launch, and a command may make 100,000 */
-#define ENTRY_BYTES 1024 /* inode and name of an empty file: in tmpfs, memory of the kernel; on ext4 and btrfs less */
 
 static int is_in_memory(int layer) {
   struct statfs status;
   return fstatfs(layer, &status) == 0 && status.f_type == TMPFS_MAGIC;
 }
 
-/* The number of free inodes means something in tmpfs only: xfs guesses it by its blocks, btrfs has none. */
-static uint64_t free_bytes(const struct layer_size *size) {
-  struct statvfs status;
-  if (fstatvfs(size->layer, &status) < 0) return 0;
-  return (uint64_t)status.f_bfree * status.f_frsize + (size->is_in_memory ? (uint64_t)status.f_ffree * ENTRY_BYTES : 0);
-}
-
 /* Before as much could be written as is left: a command that stays far below its limit is looked at every 50 ms. */
-static uint64_t next_look(const struct layer_size *size, uint64_t estimate, uint64_t at_ns) {
-  uint64_t rest = size->limit > estimate ? (size->limit - estimate) / FILL_BYTES_PER_NS : 0;
+uint64_t size_next_look(uint64_t limit, uint64_t estimate, uint64_t at_ns) {
+  uint64_t rest = limit > estimate ? (limit - estimate) / FILL_BYTES_PER_NS : 0;
   return at_ns + (rest < LOOK_LEAST_NS ? LOOK_LEAST_NS : rest < LOOK_NS ? rest : LOOK_NS);
 }
 
 void layer_size_begin(struct layer_size *size, int layer, uint64_t limit, uint64_t now_ns) {
   *size = (struct layer_size){.limit = limit, .layer = layer, .is_in_memory = is_in_memory(layer)};
   if (!limit) return;
-  size->free_bytes = size->used_free = free_bytes(size);
-  size->due_ns = next_look(size, 0, now_ns);
+  size->free_bytes = size->used_free = tree_free_bytes(size->layer);
+  size->due_ns = size_next_look(limit, 0, now_ns);
   size->walk_ns = now_ns + WALK_NS;
 }
 
@@ -91,8 +83,8 @@ static uint64_t lost(uint64_t before, uint64_t now) { return before > now ? befo
 
 int layer_size_is_over(struct layer_size *size, uint64_t at_ns, int is_last) {
   if (!size->limit) return 0;
-  uint64_t now_free = free_bytes(size), all = lost(size->free_bytes, now_free), estimate = size->used + lost(size->used_free, now_free);
-  size->due_ns = next_look(size, estimate, at_ns);
+  uint64_t now_free = tree_free_bytes(size->layer), all = lost(size->free_bytes, now_free), estimate = size->used + lost(size->used_free, now_free);
+  size->due_ns = size_next_look(size->limit, estimate, at_ns);
   if (size->is_in_memory && all > size->limit) return 1; /* no walk, and no rest from walks, in which memory could be filled */
   if (!is_last && (at_ns < size->rest_ns || (estimate <= size->limit && at_ns < size->walk_ns))) return 0;
   uint64_t begun = now_ns();

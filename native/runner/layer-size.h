@@ -29,3 +29,5 @@ void layer_size_begin(struct layer_size *size, int layer, uint64_t limit, uint64
 uint64_t layer_size_due(const struct layer_size *size);
 /* 1 when it is over; `is_last` walks in any case. */
 int layer_size_is_over(struct layer_size *size, uint64_t now_ns, int is_last);
+/* When to look again: before as much could be written as is left, and no later than after 50 ms. */
+uint64_t size_next_look(uint64_t limit, uint64_t estimate, uint64_t at_ns);

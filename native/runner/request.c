@@ -103,7 +103,7 @@ static int make_ready(struct run *run, const char *block, size_t size) {
   if (hand_over(run, block, size) < 0) return -1;
   if (run_begin_layer(run) < 0) return run_record_failure(run, errno, "launch: record of the layer", ""), -1;
   if (!is_served(run)) return run_record_failure(run, ESTALE, "launch: guards", ""), -1;
-  return guard_late(run);
+  return guard_late(run) < 0 ? -1 : run_measure_zones(run);
 }
 
 /* The client hears of it first: before FRAME_TAKEN it may still take another way. */

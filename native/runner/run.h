@@ -20,6 +20,7 @@
 #include "runner/terminal.h"
 #include "runner/line.h"
 #include "runner/watchdog.h"
+#include "runner/zone-size.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -107,6 +108,7 @@ struct run_limits {
   int scratch_count;
   struct watchdog watchdog;
   int scratch[MESSAGE_DESCRIPTORS_MAX];
+  struct zone_size zones;
 };
 
 /* Times ending in _ns are CLOCK_MONOTONIC. What every run needs comes first, and what is large last (lib/pages.h). */
@@ -162,6 +164,9 @@ int run_limit_layer(struct run *run);
 void run_settle_layer(struct run *run);
 /* Removes a layer without changes. */
 void run_release_layer(struct run *run);
+/* Before the command: adds up what writable zones take. Once nothing of it is left: again. */
+int run_measure_zones(struct run *run);
+void run_settle_zones(struct run *run);
 /* While the stager works: finds what is to be covered and what to be watched in the writable zones, and tells it. */
 int run_guard(struct run *run);
 /* For the guard (guard_hide of lib/guard.h; runner/hide.c). Where it fails, the failure is recorded. */

@@ -89,12 +89,19 @@ void run_stop(struct run *run, enum cause cause, unsigned grace_ms) {
   send_request(run, cause == CAUSE_CANCELLED && run->outcome.cancelled_by ? run->outcome.cancelled_by : SIGTERM, 1);
 }
 
+static void fail_size(struct run *run) {
+  run_record_failure(run, errno, "launch: size of zones", run->limits.zones.failed);
+  run_kill(run);
+}
+
 static void begin_limits(struct run *run) {
   if (run->limits.deadline_ns) run->limits.deadline_ns += run->outcome.started_ns;
+  int is_monitor = run->engine.pid == run->engine.stager && launchfile_has_namespaces(&run->file);
+  if (zone_size_watch(&run->limits.zones, run->engine.pid, run->host.cgroup, is_monitor, now_ns()) < 0) fail_size(run);
   if ((!run->limits.has_watchdog && !run->limits.cpu_us) || run->engine.is_gone) return;
   int ready = watchdog_init(&run->limits.watchdog, run->engine.pid, run->host.cgroup, (long long)run->limits.memory);
   for (int i = 0; ready == 0 && i < run->limits.scratch_count; i++) ready = watchdog_add_scratch(&run->limits.watchdog, run->limits.scratch[i]);
-  run->limits.watchdog.is_monitor = run->engine.pid == run->engine.stager && launchfile_has_namespaces(&run->file);
+  run->limits.watchdog.is_monitor = is_monitor;
   if (ready == 0) return;
   run_record_failure(run, errno, "launch: watchdog", "");
   run_kill(run);
@@ -301,6 +308,13 @@ static void give_up_reader(struct run *run) {
   run->outcome.cause = CAUSE_DEADLINE;
 }
 
+/* Each moment fills the disk. */
+static void look_at_zones(struct run *run, uint64_t now) {
+  int over = zone_size_is_over(&run->limits.zones, now);
+  if (over < 0) return fail_size(run);
+  if (over > 0) run_stop(run, CAUSE_DISK, 0), run->outcome.has_grown = run->outcome.cause == CAUSE_DISK;
+}
+
 static void look_at_limits(void *of) {
   struct run *run = of;
   uint64_t now = now_ns();
@@ -312,6 +326,8 @@ static void look_at_limits(void *of) {
   if (run->limits.has_watchdog && watchdog_is_due(&run->limits.watchdog)) look_at_memory(run);
   uint64_t size = layer_size_due(&run->layer.size);
   if (size && now >= size && layer_size_is_over(&run->layer.size, now, 0)) return run_stop(run, CAUSE_DISK, 0); /* each moment fills the disk */
+  uint64_t zones = zone_size_due(&run->limits.zones);
+  if (zones && now >= zones) look_at_zones(run, now);
   if (run->limits.cpu_us && watchdog_cpu_usec(&run->limits.watchdog) >= (long long)run->limits.cpu_us)
     run_stop(run, CAUSE_CPU_TIME, GRACE_DEADLINE_MS);
 }
@@ -324,7 +340,7 @@ static uint64_t limits_due(void *of) {
   if (awaits_reader(run)) due = sooner(due, run->limits.deadline_ns);
   if (!is_running(run)) return due;
   if (run->limits.has_watchdog || run->limits.cpu_us) due = sooner(due, now_ns() + TICK_MS * MS);
-  return sooner(due, sooner(run->limits.deadline_ns, layer_size_due(&run->layer.size)));
+  return sooner(sooner(due, zone_size_due(&run->limits.zones)), sooner(run->limits.deadline_ns, layer_size_due(&run->layer.size)));
 }
 
 static void read_pending_reports(struct run *run) {

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -22,8 +23,9 @@
 
 /* An anonymous file in memory: memfd, shared anonymous mapping, System V segment. */
 struct memory_file {
+  dev_t device;
   ino_t inode;
-  long long bytes;
+  long long bytes; /* -1 = not known */
 };
 
 /* /proc/PID/status is about 1.5 kB, smaps_rollup 800 bytes. */
@@ -135,12 +137,69 @@ static pid_t parent_of(int directory) {
   return rest != NULL && sscanf(rest + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-static int add_memory_file(struct watchdog *watchdog, const struct stat *file) {
+static int add_file(struct watchdog *watchdog, dev_t device, ino_t inode, long long bytes) {
   void *grown = grow(watchdog->files, watchdog->file_count, &watchdog->file_room, sizeof *watchdog->files);
   if (grown == NULL) return -1;
   watchdog->files = grown;
-  watchdog->files[watchdog->file_count++] = (struct memory_file){file->st_ino, (long long)file->st_blocks * 512};
+  watchdog->files[watchdog->file_count++] = (struct memory_file){device, inode, bytes};
   return 0;
+}
+
+static int is_of_device(const struct watchdog *watchdog, dev_t device) {
+  for (size_t i = 0; i < watchdog->devices; i++)
+    if (watchdog->device[i] == device) return 1;
+  return 0;
+}
+
+/* A subvolume of btrfs has another device in `maps` than in stat(2). */
+static int may_be_of_device(const struct watchdog *watchdog, dev_t device) {
+  return is_of_device(watchdog, device) || (watchdog->has_subvolumes && major(device) == 0 && device != watchdog->memory_files);
+}
+
+static int is_counted(const struct watchdog *watchdog, const struct stat *file) {
+  if (!S_ISREG(file->st_mode)) return 0;
+  return watchdog->devices ? file->st_nlink == 0 && is_of_device(watchdog, file->st_dev) : file->st_dev == watchdog->memory_files;
+}
+
+/* Files that were sent over this socket and have not been received. */
+static int has_messages(int directory, const char *descriptor) {
+  char path[32], text[PROC_FILE];
+  snprintf(path, sizeof path, "fdinfo/%.16s", descriptor);
+  return read_file_at(directory, path, text) > 0 && bytes_of(text, "scm_fds:") > 0;
+}
+
+static int take_descriptor(struct watchdog *watchdog, int directory, const char *descriptor, const struct stat *file) {
+  if (is_counted(watchdog, file)) return add_file(watchdog, file->st_dev, file->st_ino, (long long)file->st_blocks * 512);
+  if (watchdog->is_deep && S_ISSOCK(file->st_mode) && has_messages(directory, descriptor)) watchdog->is_hidden = 1;
+  return 0;
+}
+
+/* A line of `maps`: the removed file that it maps. */
+static int take_mapping(struct watchdog *watchdog, int directory, const char *line) {
+  unsigned long long begin, end, inode;
+  unsigned major_number, minor_number;
+  char path[80];
+  struct stat file;
+  size_t length = strcspn(line, "\n");
+  if (length < 10 || memcmp(line + length - 10, " (deleted)", 10) != 0) return 0;
+  if (sscanf(line, "%llx-%llx %*s %*x %x:%x %llu", &begin, &end, &major_number, &minor_number, &inode) != 5 || inode == 0) return 0;
+  snprintf(path, sizeof path, "map_files/%llx-%llx", begin, end);
+  if (fstatat(directory, path, &file, 0) == 0) return is_counted(watchdog, &file) ? add_file(watchdog, file.st_dev, file.st_ino, (long long)file.st_blocks * 512) : 0;
+  dev_t device = makedev(major_number, minor_number);
+  return may_be_of_device(watchdog, device) ? add_file(watchdog, device, (ino_t)inode, -1) : 0;
+}
+
+/* Without a right to read them the descriptors cannot be read either. */
+static int take_mappings(struct watchdog *watchdog, int directory) {
+  int fd = openat(directory, "maps", O_RDONLY | O_CLOEXEC), result = 0;
+  FILE *maps = fd < 0 ? NULL : fdopen(fd, "r");
+  char *line = NULL;
+  size_t room = 0;
+  if (!maps) return fd >= 0 ? (close(fd), -1) : 0;
+  while (result == 0 && getline(&line, &room, maps) > 0) result = take_mapping(watchdog, directory, line);
+  free(line);
+  fclose(maps);
+  return result;
 }
 
 enum sight { SEEN, GONE, CLOSED };
@@ -164,9 +223,10 @@ static int add_memory_files(struct watchdog *watchdog, int directory, enum sight
     if (descriptor->d_name[0] == '.') continue;
     count++;
     if (fstatat(dirfd(descriptors), descriptor->d_name, &file, 0) != 0) continue;
-    if (file.st_dev == watchdog->memory_files && S_ISREG(file.st_mode)) result = add_memory_file(watchdog, &file);
+    result = take_descriptor(watchdog, directory, descriptor->d_name, &file);
   }
   closedir(descriptors);
+  if (result == 0 && watchdog->is_deep) result = take_mappings(watchdog, directory);
   /* The list of a process that has just ended is empty. Only a child of it can still hold its descriptors. */
   if (count == 0 && has_ended(directory)) *sight = GONE;
   return result;
@@ -321,10 +381,15 @@ static int scan_processes(struct watchdog *watchdog, struct scan *scan) {
   return result;
 }
 
+/* The largest size that was seen of a file comes first. */
 static int by_inode(const void *left, const void *right) {
-  ino_t a = ((const struct memory_file *)left)->inode, b = ((const struct memory_file *)right)->inode;
-  return a < b ? -1 : a > b;
+  const struct memory_file *a = left, *b = right;
+  if (a->inode != b->inode) return a->inode < b->inode ? -1 : 1;
+  if (a->device != b->device) return a->device < b->device ? -1 : 1;
+  return a->bytes > b->bytes ? -1 : a->bytes < b->bytes;
 }
+
+static int is_same_file(const struct memory_file *a, const struct memory_file *b) { return a->inode == b->inode && a->device == b->device; }
 
 /* Bytes in all memory files of the tree, each file once however many processes hold it. */
 static long long memory_file_bytes(struct watchdog *watchdog) {
@@ -332,7 +397,9 @@ static long long memory_file_bytes(struct watchdog *watchdog) {
   qsort(watchdog->files, watchdog->file_count, sizeof *watchdog->files, by_inode);
   long long total = 0;
   for (size_t i = 0; i < watchdog->file_count; i++) {
-    if (i == 0 || watchdog->files[i].inode != watchdog->files[i - 1].inode) total += watchdog->files[i].bytes;
+    if (i > 0 && is_same_file(&watchdog->files[i], &watchdog->files[i - 1])) continue;
+    if (watchdog->files[i].bytes < 0) watchdog->is_hidden = 1;
+    else total += watchdog->files[i].bytes;
   }
   return total;
 }
@@ -429,6 +496,12 @@ enum { CLOSED_SCANS = 2, MISSED_SCANS = 8, LONG_SCANS = 2 };
 
 static void count_row(int *row, int is_so) { *row = is_so ? *row + 1 : 0; }
 
+static int note_rows(struct watchdog *watchdog, const struct scan *scan) {
+  count_row(&watchdog->closed_scans, scan->closed > 0);
+  count_row(&watchdog->missed_scans, scan->missed > 0);
+  return watchdog->closed_scans >= CLOSED_SCANS || watchdog->missed_scans >= MISSED_SCANS;
+}
+
 /*
  * Upper bound of what memory files may hold that were not seen: all by which those of the host have grown since the run began. It
  * counts only while something stays out of sight, since others on the host have such files, too.
@@ -437,10 +510,7 @@ static long long hidden_bytes(struct watchdog *watchdog, const struct scan *scan
   long long rest = host_shared_bytes() - known;
   if (rest < 0) rest = 0;
   if (rest < watchdog->foreign) watchdog->foreign = rest;
-  count_row(&watchdog->closed_scans, scan->closed > 0);
-  count_row(&watchdog->missed_scans, scan->missed > 0);
-  int is_hidden = watchdog->closed_scans >= CLOSED_SCANS || watchdog->missed_scans >= MISSED_SCANS;
-  return is_hidden ? rest - watchdog->foreign : 0;
+  return note_rows(watchdog, scan) ? rest - watchdog->foreign : 0;
 }
 
 /* Most processor time of a look, about 100 000 descriptors; the clock on the wall says how busy the host is. */
@@ -471,6 +541,16 @@ int watchdog_sample(struct watchdog *watchdog) {
   watchdog->used = upper > watchdog->limit ? exact_bytes(watchdog, files) : own;
   if (watchdog->used > watchdog->peak) watchdog->peak = watchdog->used;
   return watchdog->used > watchdog->limit || watchdog->long_scans >= LONG_SCANS ? WATCHDOG_OVER : WATCHDOG_UNDER;
+}
+
+int watchdog_sum_removed(struct watchdog *watchdog, long long *bytes) {
+  struct scan scan = {0};
+  watchdog->is_hidden = 0;
+  if (watchdog->memory_files == 0 && learn(watchdog) != 0) return -1;
+  if (scan_processes(watchdog, &scan) != 0) return -1;
+  *bytes = memory_file_bytes(watchdog);
+  watchdog->is_hidden |= note_rows(watchdog, &scan);
+  return 0;
 }
 
 /* utime + stime + cutime + cstime of one process in clock ticks: fields 14 to 17, counted from behind the name, which may hold anything. */

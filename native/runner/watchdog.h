@@ -23,7 +23,7 @@
 #include <sys/types.h>
 
 /* Most scratch file systems a run can count. */
-enum { WATCHDOG_SCRATCH = 64 };
+enum { WATCHDOG_SCRATCH = 64, WATCHDOG_DEVICES = 32 };
 
 enum { WATCHDOG_UNDER = 0, WATCHDOG_OVER = 1 };
 
@@ -36,6 +36,12 @@ struct watchdog {
   long long peak; /* highest used of all samples */
   long threads;   /* most threads of the tree in any sample, engine and init included, as pids.peak counts them; 0 before the first */
   int is_monitor; /* set where init is a child of the engine */
+  /* Set for watchdog_sum_removed: the file systems whose removed files count, in the place of memory files. */
+  dev_t device[WATCHDOG_DEVICES];
+  size_t devices;
+  int has_subvolumes; /* one of them is btrfs */
+  int is_deep; /* files count that are only mapped or under way in a socket, too */
+  int is_hidden; /* in the last sum: something that may hold files could not be looked at */
   /* Private from here on. */
   int group;
   pid_t engine;
@@ -71,6 +77,10 @@ int watchdog_is_due(const struct watchdog *watchdog);
 
 /* Looks once: WATCHDOG_UNDER, WATCHDOG_OVER, or -1 with errno when the tree could not be listed (treat it as a broken backend). */
 int watchdog_sample(struct watchdog *watchdog);
+
+/* Adds up removed files that the tree holds open, each once. -1 with errno as above. `is_deep` takes longer. A file that is only mapped has a size
+ * for root; else it is hidden, as is each one under way in a socket. */
+int watchdog_sum_removed(struct watchdog *watchdog, long long *bytes);
 
 /* CPU time of the tree in microseconds, or -1. Exact with a group; else from the live processes and those their parents have
  * waited for, and never less than it was before. */

@@ -169,6 +169,26 @@ static void allow_zone(int rules, const struct stage *stage, const struct entry 
   close(zone);
 }
 
+/* ---- devices ---- */
+
+int host_root_open_node(const struct entry *entry) {
+  uint64_t device, inode, number;
+  struct stat status;
+  const char *source = entry->word[0];
+  if (parse_number(entry->word[2], UINT64_MAX, &device) < 0 || parse_number(entry->word[3], UINT64_MAX, &inode) < 0 || parse_number(entry->word[4], UINT64_MAX, &number) < 0)
+    fail_with(EINVAL, "stage: device identity", source);
+  int node = sys_openat2(AT_FDCWD, source, O_PATH, NO_LINKS);
+  if (node < 0 || fstat(node, &status) < 0) fail("stage: open device", source);
+  if (!S_ISCHR(status.st_mode) || status.st_dev != device || status.st_ino != inode || status.st_rdev != number) fail_with(ESTALE, "stage: device was replaced", source);
+  return node;
+}
+
+static void allow_node(int rules, const struct entry *entry) {
+  int node = host_root_open_node(entry);
+  allow(rules, node, LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | RIGHT_IOCTL_DEVICE, entry->word[0]);
+  close(node);
+}
+
 /* ---- the ruleset ---- */
 
 static int require_version(void) {
@@ -195,6 +215,7 @@ static void fill_rules(int rules, const struct stage *stage) {
   allow_kernel_files(rules);
   while (launchfile_next(stage->file, &position, &entry)) {
     if (entry.verb == V_ZONE) allow_zone(rules, stage, &entry);
+    if (entry.verb == V_NODE) allow_node(rules, &entry);
     if (entry.verb == V_BIND) allow_path(rules, entry.word[0], READ);
     if (entry.verb == V_FILE) allow_if_there(rules, entry.word[0], LANDLOCK_ACCESS_FS_READ_FILE); /* the host's own */
     if (entry.verb == V_TMPFS || entry.verb == V_COW || entry.verb == V_REPLACE || entry.verb == V_HIDE) fail_with(EINVAL, "stage: mount without namespaces", entry.word[0]);

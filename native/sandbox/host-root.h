@@ -13,5 +13,7 @@
 
 #include "sandbox/root-fs.h"
 
+/* Opens a device that the plan names, and compares it with what was planned; fails where it is another one. */
+int host_root_open_node(const struct entry *entry);
 /* The stager's. Becomes init, or reports and ends with 125. */
 _Noreturn void host_root_stage(const struct stage *stage);

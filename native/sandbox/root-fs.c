@@ -56,6 +56,7 @@ struct staging {
   uid_t uid;      /* the sandbox's on the host */
   gid_t gid;
   int root; /* O_PATH of the tree's "/" */
+  int below; /* of what lies under it */
   int zones;
   int has_covers;
   int layer;     /* directory of copy-on-write zones; -1 without */
@@ -231,7 +232,7 @@ static void make_root(struct staging *staging) {
   int mount = new_tmpfs(staging, ROOT_BYTES, ROOT_INODES, 0755, 0);
   int point = sys_openat2(AT_FDCWD, STAGING_DIRECTORY, O_PATH | O_DIRECTORY, NO_LINKS);
   if (point < 0 || sys_move_mount(mount, point) < 0) fail("stage: mount root", STAGING_DIRECTORY);
-  close(point);
+  staging->below = point;
   staging->root = mount; /* an O_PATH-like handle of the mount's root, now attached */
 }
 
@@ -259,16 +260,26 @@ static const struct {
     {"/dev/stderr", "/proc/self/fd/2"}, {"/dev/ptmx", "pts/ptmx"},
 };
 
+/* Takes `source`. */
+static void show_device(struct staging *staging, int source, const char *target, uint64_t attributes) {
+  int tree = clone_tree(source, target);
+  set_attributes(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | attributes, target);
+  attach(staging, tree, target);
+  close(tree);
+  close(source);
+}
+
 static void bind_device(struct staging *staging, const char *path, dev_t number) {
   int source = sys_openat2(AT_FDCWD, path, O_PATH, NO_LINKS);
   struct stat status;
   if (source < 0 || fstat(source, &status) < 0) fail("stage: open device", path);
   if (!S_ISCHR(status.st_mode) || status.st_rdev != number) fail_with(ENODEV, "stage: not that device", path);
-  int tree = clone_tree(source, path);
-  set_attributes(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, path);
-  attach(staging, tree, path);
-  close(tree);
-  close(source);
+  show_device(staging, source, path, 0);
+}
+
+/* Read-only is the node, whose mode and times stay: the device can be written. */
+static void show_node(struct staging *staging, const struct entry *entry) {
+  show_device(staging, host_root_open_node(entry), entry->word[1], MOUNT_ATTR_RDONLY);
 }
 
 static void make_symlink(struct staging *staging, const char *target, const char *link) {
@@ -624,8 +635,15 @@ static void show_readonly(struct staging *staging, int from, const char *source,
   close(from);
 }
 
+/* The tree that we build lies over the host's /sys. */
+static int open_source(const struct staging *staging, const char *source) {
+  size_t length = strlen(STAGING_DIRECTORY);
+  int is_below = strncmp(source, STAGING_DIRECTORY, length) == 0 && source[length] == '/';
+  return is_below ? sys_openat2(staging->below, source + length + 1, O_PATH, NO_LINKS | RESOLVE_BENEATH) : sys_openat2(AT_FDCWD, source, O_PATH, NO_LINKS);
+}
+
 static void bind_system(struct staging *staging, const char *source, const char *target) {
-  int from = sys_openat2(AT_FDCWD, source, O_PATH, NO_LINKS);
+  int from = open_source(staging, source);
   if (from < 0) fail("stage: open", source);
   show_readonly(staging, from, source, target);
 }
@@ -682,6 +700,7 @@ static void build(struct staging *staging, const struct entry *entry, int *next_
     case V_SYMLINK: make_symlink(staging, entry->word[0], entry->word[1]); break;
     case V_FILE: make_file(staging, entry); break;
     case V_TMPFS: make_scratch(staging, entry); break;
+    case V_NODE: show_node(staging, entry); break;
     case V_BIND: bind_system(staging, entry->word[0], entry->word[1]); break;
     case V_REPLACE: replace_file(staging, entry->word[0], entry->word[1]); break;
     case V_CGROUP_VIEW: mount_cgroup_view(staging, entry->word[0]); break;

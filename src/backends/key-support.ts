@@ -70,6 +70,8 @@ export const KEY_SUPPORT: Readonly<Record<string, Row>> = {
   'network.terminate': OWN_NETWORK,
   'network.credentials': OWN_NETWORK,
   'network.requests': OWN_NETWORK,
+  devices: row('refused', { namespace: 'kept', 'no-namespaces': 'kept', process: 'void' }),
+  gpu: row('refused', { namespace: 'kept', 'no-namespaces': 'kept', process: 'void' }),
   'resources.memory': EVERYWHERE,
   'resources.swap': WALL,
   'resources.cpus': EVERYWHERE,
@@ -80,6 +82,7 @@ export const KEY_SUPPORT: Readonly<Record<string, Row>> = {
   'resources.writeBps': RATES,
   'resources.readIops': RATES,
   'resources.writeIops': RATES,
+  'resources.rwSize': row('refused', { namespace: 'kept', 'no-namespaces': 'kept' }),
   'resources.output': EVERYWHERE,
   'resources.tmp': SCRATCH,
   'resources.run': SCRATCH,
@@ -128,6 +131,21 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
     isAsked: ({ hide }) => hide.length > 0,
     why: 'only the namespace backend puts something empty over a file',
     fix: '--backend namespace, or --hide none, which shows the files',
+  },
+  'resources.rwSize': {
+    isAsked: ({ resources }) => resources.rwSize !== null,
+    why: 'nothing of ours is there to look at what writable zones take while the command runs',
+    fix: '--backend namespace, or --rw-size none',
+  },
+  devices: {
+    isAsked: ({ devices }) => devices.length > 0,
+    why: 'the node that was checked could be another one by the time the daemon or the module opens it',
+    fix: '--backend namespace, or leave out --device',
+  },
+  gpu: {
+    isAsked: ({ gpu }) => gpu,
+    why: 'the nodes that were checked could be others by the time the daemon or the module opens them',
+    fix: '--backend namespace, or leave out --gpu',
   },
   image: {
     isAsked: ({ image }) => image !== undefined,

@@ -108,6 +108,7 @@ export function outcomeOf(
     ...networkOf(status),
     ...observedOf(status),
     ...layerOf(status),
+    ...(status.zonesGrown === true ? { zonesGrown: true } : {}),
     ...(status.full === undefined ? {} : { full: status.full }),
     warnings: [],
   }

@@ -130,6 +130,8 @@ export interface Outcome extends Ending {
   /** Absent in a run that was not observed. */
   readonly observed?: ObservedReport
   readonly warnings: readonly string[]
+  /** Reason `disk`: what was written to writable zones was too much, and not a layer. */
+  readonly zonesGrown?: true
   /** Where the changes of copy-on-write zones are; absent where there are none. */
   readonly layer?: { readonly directory: string; readonly id: string }
 }

@@ -103,9 +103,8 @@ function securityOption(text = ''): Meaning {
 
 const variable = (name = 'NAME', value?: string): Meaning =>
   words('--env', value === undefined ? name : `${name}=${value}`)
-const NO_DEVICE = 'no device of this host is shown'
 const device = (source = 'SRC', target = source): Meaning =>
-  source.startsWith('/dev') ? { unserved: NO_DEVICE } : zone('rw', source, target)
+  source.startsWith('/dev/') ? words('--device', source) : zone('rw', source, target)
 
 const STDIN = 'stdin is always passed on'
 const DETACHED = 'llm-do run -- COMMAND starts a command in the background'
@@ -156,7 +155,6 @@ const ROWS: readonly Row[] = [
   ['--privileged', 0, '! no capability can be given'],
   ['--security-opt', 1, securityOption],
   ['--nonewprivs --noroot', 0, '- the command is never root'],
-  ['--device --gpus', 1, `! ${NO_DEVICE}`],
   ['--unshare-all --unshare-user --unshare-ipc', 0, '- a run always has namespaces of its own'],
   ['--unshare-pid --unshare-uts --unshare-cgroup', 0, '- a run always has namespaces of its own'],
   ['--ipc --pid --uts --userns --cgroupns', 1, '- a run always has namespaces of its own'],

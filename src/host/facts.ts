@@ -8,6 +8,16 @@ export type PathKind = 'file' | 'directory' | 'socket' | 'fifo' | 'device' | 'mi
 /** Inode number, exact: a number up to Number.MAX_SAFE_INTEGER, else its decimal digits. */
 export type Inode = number | string
 
+/** @property driver the name under which the kernel has registered the number (/proc/devices); empty where there is none */
+export interface DeviceFact {
+  readonly type: 'char' | 'block'
+  /** st_rdev. */
+  readonly number: number
+  readonly major: number
+  readonly minor: number
+  readonly driver: string
+}
+
 /** One answer to "what is at this path?", taken once, before anything is decided. */
 export interface PathFact {
   /** As it was asked for, absolute. */
@@ -22,6 +32,8 @@ export interface PathFact {
   readonly gid: number
   /** Permission bits, 0 when unknown. */
   readonly mode: number
+  /** Its number and driver, where it is a device. */
+  readonly device?: DeviceFact
   /** Hard links of a regular file that has more than one. */
   readonly names?: number
   /**

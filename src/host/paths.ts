@@ -4,9 +4,9 @@
  *
  * Every look is made at once: it takes the kernel two microseconds, and handing it to a thread takes ten times that.
  */
-import { type BigIntStats, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import { type BigIntStats, lstatSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { posix } from 'node:path'
-import type { Inode, PathFact, PathKind } from './facts.ts'
+import type { DeviceFact, Inode, PathFact, PathKind } from './facts.ts'
 
 /** Meaning of an errno for a path. Any errno that is not listed (EIO, ESTALE, ...) hides the path from us: `denied`. */
 const KIND_BY_ERRNO: Readonly<Record<string, PathKind>> = {
@@ -153,7 +153,26 @@ function factOf({ path, real, seen }: { path: string; real: string; seen: BigInt
     uid: Number(seen.uid),
     gid: Number(seen.gid),
     mode: Number(seen.mode) & 0o7777,
+    ...(kindOf(seen) === 'device' ? { device: deviceOf(seen) } : {}),
     ...(seen.isFile() && seen.nlink > 1n ? { names: Number(seen.nlink) } : {}),
+  }
+}
+
+/** As gnu_dev_major(3) and gnu_dev_minor(3) divide a number. */
+function deviceOf(seen: BigIntStats): DeviceFact {
+  const major = Number(((seen.rdev >> 8n) & 0xfffn) | ((seen.rdev >> 32n) & 0xfffff000n))
+  const minor = Number((seen.rdev & 0xffn) | ((seen.rdev >> 12n) & 0xffffff00n))
+  const type = seen.isCharacterDevice() ? 'char' : 'block'
+  return { type, number: Number(seen.rdev), major, minor, driver: type === 'char' ? driverOf(major) : '' }
+}
+
+/** Empty where the list cannot be read, as for a number without a driver. */
+function driverOf(major: number): string {
+  try {
+    const [characters = ''] = readFileSync('/proc/devices', 'utf8').split('Block devices:')
+    return new RegExp(`^ *${major} (.+)$`, 'm').exec(characters)?.[1] ?? ''
+  } catch {
+    return ''
   }
 }
 

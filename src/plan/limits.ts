@@ -28,6 +28,8 @@ export interface PlannedLimits {
   readonly io?: PlannedRates
   readonly timeoutMs?: number
   readonly cpuTimeMs?: number
+  /** By how many bytes writable zones may grow; absent where there is none. */
+  readonly rwSize?: number
   readonly output?: number
 }
 
@@ -36,6 +38,7 @@ export interface LimitInputs {
   readonly offers: Offers
   /** Processors that this process may use. */
   readonly cpus: number
+  readonly hasWritableZone: boolean
 }
 
 export interface Limits {
@@ -54,8 +57,8 @@ export function rungFor(need: Need, offers: Offers, resources: Resources): HeldB
 }
 
 /** Every limit with the rung that holds it, and one line for each that is held differently than asked. */
-export function plannedLimits({ policy: { resources }, offers, cpus }: LimitInputs): Limits {
-  const { memory, swap, pids, timeout, cpuTime, output } = resources
+export function plannedLimits({ policy: { resources }, offers, cpus, hasWritableZone }: LimitInputs): Limits {
+  const { memory, swap, pids, timeout, cpuTime, rwSize, output } = resources
   const held = (need: Need, max: number): PlannedLimit => ({ max, by: rungFor(need, offers, resources) })
   const limits: PlannedLimits = {
     ...(memory === null ? {} : { memory: held('memory-limit', memory), swap: held('memory-limit', swap) }),
@@ -64,6 +67,7 @@ export function plannedLimits({ policy: { resources }, offers, cpus }: LimitInpu
     ...plannedRates(resources, rungFor('io-limit', offers, resources)),
     ...(timeout === null ? {} : { timeoutMs: timeout }),
     ...(cpuTime === null ? {} : { cpuTimeMs: cpuTime }),
+    ...(rwSize === null || !hasWritableZone ? {} : { rwSize }),
     ...(output === null ? {} : { output }),
   }
   return { limits, warnings: [...unheld(limits), ...rounded(limits, resources, cpus)] }

@@ -2,6 +2,7 @@
 import { posix } from 'node:path'
 import type { Policy } from '../policy/policy.ts'
 import { isWritable } from '../policy/values.ts'
+import { deviceQuestions, sysQuestions } from './devices.ts'
 import { mountPointOf, type PathFacts, type Wanted, wantedMounts } from './mounts.ts'
 import { stepsAsWritten, unresolvedPaths } from './names.ts'
 import type { Request } from './request.ts'
@@ -16,6 +17,7 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
   return tidy([
     ...SYSTEM_QUESTIONS,
     ...trustQuestions(policy.network),
+    ...deviceQuestions(policy).flatMap((path) => [...stepsAsWritten(path), path]),
     request.cwd,
     ...(request.home === '' ? [] : [request.home]),
     // A repository that goes, or comes, has another home.
@@ -32,6 +34,7 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
 /** Further rounds: what the answers so far make us want to know; ends when it names nothing new. */
 export function followUpPaths(policy: Policy, request: Request, seen: PathFacts): readonly string[] {
   return tidy([
+    ...sysQuestions(policy, seen),
     ...(policy.toolchains === 'off' ? [] : toolchainQuestions(request, seen)),
     ...unresolvedPaths([...decidingNames(policy, request), ...sourceNames(policy, request)], seen),
   ]).filter((path) => seen[path] === undefined)

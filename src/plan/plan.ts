@@ -67,6 +67,18 @@ export interface PlannedGit {
   readonly open: readonly string[]
 }
 
+/** A device node of the host, as it was seen at planning time: the launcher refuses another one. */
+export interface PlannedDevice {
+  /** Canonical. */
+  readonly source: string
+  readonly target: string
+  readonly dev: number
+  readonly ino: Inode
+  /** st_rdev. */
+  readonly number: number
+  readonly from: string
+}
+
 export interface Scratch {
   readonly target: string
   readonly size: number
@@ -132,6 +144,8 @@ export interface Plan {
   /** Absent without copy-on-write zones. */
   readonly layer?: PlannedLayer
   readonly scratch: readonly Scratch[]
+  /** Absent where the command gets none of the host's. */
+  readonly devices?: readonly PlannedDevice[]
   readonly system: readonly SystemEntry[]
   readonly network: PlannedNetwork
   /** Absent where TLS of no host ends on this one. */

@@ -12,13 +12,14 @@ import { shellWord } from '../text/shell-word.ts'
 import { cacheWarnings } from './caches.ts'
 import { allNeeds, chooseBackend } from './choose-backend.ts'
 import { detachProblems } from './detach.ts'
+import { plannedDevices } from './devices.ts'
 import { plannedVariables, resolveWorkdir, variableProblems } from './environment.ts'
 import { named } from './hash.ts'
 import { warnOfKnownSockets } from './known-sockets.ts'
 import { type PlannedLimits, plannedLimits } from './limits.ts'
 import { type Mounts, ownStateIn, pathFact, resolveMounts, scratchAt } from './mounts.ts'
 import type { BackendOffer, BackendTraits } from './offers.ts'
-import type { Plan, PlannedNetwork, PlannedZone } from './plan.ts'
+import type { Plan, PlannedNetwork, PlannedZone, SystemEntry } from './plan.ts'
 import { gitPathsAtRoot } from './protected-paths.ts'
 import type { Request } from './request.ts'
 import { sysFiles } from './sys-files.ts'
@@ -113,11 +114,18 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
     zones: mounts.zones,
     workspace: workspaceOf(inputs),
   })
-  const { limits, warnings } = plannedLimits({ policy, offers: choice, cpus: facts.cpus })
-  const system = systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits })
+  const { limits, warnings } = plannedLimits({
+    policy,
+    offers: choice,
+    cpus: facts.cpus,
+    hasWritableZone: zones.some(({ mode }) => mode === 'rw'),
+  })
+  const devices = plannedDevices(policy, facts.paths, facts.uid)
+  const system = systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits, hardware: devices.system })
   refuseIf('ZONE_INVALID', system.problems)
   refuseIf('POLICY_INVALID', unheldProtections(inputs, choice, mounts))
   refuseIf('POLICY_INVALID', workdirProblems({ inputs, mounts, zones, system, workdir, choice }))
+  refuseIf('POLICY_INVALID', devices.problems)
   const trust = plannedTrust(policy.network, facts.paths, system.entries)
   const plan: Omit<Plan, 'hash'> = {
     schema: 1,
@@ -131,6 +139,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
     zones,
     ...layerOf(policy, zones),
     scratch: mounts.scratch,
+    ...(devices.devices.length === 0 ? {} : { devices: devices.devices }),
     system: system.entries,
     network: plannedNetwork(policy, choice),
     ...(trust === undefined ? {} : { trust }),
@@ -166,6 +175,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
       ...(choice.warnings ?? []),
       ...mounts.warnings,
       ...warnings,
+      ...devices.warnings,
       ...commandWarnings(inputs, choice, zones),
       ...repositoryWarnings(inputs, zones),
       ...worktreeWarnings(inputs, zones),
@@ -287,9 +297,11 @@ interface Parts {
   readonly toolchains: Toolchains
   readonly workdir: string
   readonly limits: PlannedLimits
+  /** Of /sys, for devices. */
+  readonly hardware: readonly SystemEntry[]
 }
 
-function systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits }: Parts): System {
+function systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits, hardware }: Parts): System {
   if (choice.engine === undefined && !choice.traits.opensByPath) return { entries: [], problems: [] }
   const { policy, facts } = inputs
   const directories = workdir === WORKSPACE ? [WORKSPACE] : []
@@ -301,6 +313,7 @@ function systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits 
     links: { ...toolchains.links, [VAR_TMP]: '/tmp' },
     directories,
     files: sysFiles(limits, facts.cpuList),
+    hardware,
     ...(inputs.request.gitIdentity && policy.gitIdentity ? { gitIdentity: inputs.request.gitIdentity } : {}),
   })
 }
@@ -309,7 +322,7 @@ function workspaceOf(inputs: PlanInputs): string {
   return hasHostRoot(inputs) ? inputs.request.cwd : WORKSPACE
 }
 
-interface WorkdirCheck extends Omit<Parts, 'toolchains' | 'limits'> {
+interface WorkdirCheck extends Omit<Parts, 'toolchains' | 'limits' | 'hardware'> {
   readonly system: System
 }
 

@@ -128,6 +128,8 @@ export interface SystemInputs {
   readonly directories: readonly string[]
   /** More files of our own, in directories that hold nothing else: the launcher makes the directories. */
   readonly files?: readonly SystemEntry[]
+  /** Directories of the host's /sys, and names for them. */
+  readonly hardware?: readonly SystemEntry[]
   readonly gitIdentity?: GitIdentity
 }
 
@@ -145,6 +147,7 @@ export function systemTree(inputs: SystemInputs): System {
   const links = Object.entries(inputs.links).map(([target, link]): SystemEntry => ({ op: 'symlink', target, link }))
   const entries = [
     ...base,
+    ...(inputs.hardware ?? []),
     ...links.filter(({ target }) => !isTaken(target, [...mounted, ...base.map((entry) => entry.target)])),
   ]
   const directories = parentDirectories({ entries, mounted, wanted: inputs.directories, zones: inputs.zones })

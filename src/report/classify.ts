@@ -22,6 +22,7 @@ import {
   isLimit,
   type LimitName,
   type LimitReason,
+  limitOf,
   limitSource,
   type Origins,
   PACKAGES_HINT,
@@ -81,26 +82,31 @@ function limitsOf({ limits }: Plan): Result['limits'] {
     ...(limits.pids && { pids: limits.pids }),
     ...(limits.io && { io: limits.io }),
     ...(limits.timeoutMs !== undefined && { timeoutMs: limits.timeoutMs }),
+    ...(limits.rwSize !== undefined && { rwSize: limits.rwSize }),
   }
 }
 
 /** What ended the command, with the number that was reached. */
-function stoppedBy(reason: LimitReason, { limits, layer }: Plan): string {
+function stoppedBy(limit: LimitReason | 'rw-size', { limits, layer }: Plan): string {
   const at = (limit: number | undefined, words: (value: number) => string) => (limit === undefined ? '' : words(limit))
-  const words: Readonly<Record<LimitReason, string>> = {
+  const words: Readonly<Record<typeof limit, string>> = {
     timeout: `stopped after ${at(limits.timeoutMs, formatDuration)}`,
     'cpu-time': `stopped after ${at(limits.cpuTimeMs, formatDuration)} of processor time`,
     memory: `killed at the memory limit of ${at(limits.memory?.max, formatSize)}`,
     disk: `stopped when copy-on-write changes took more than ${at(layer?.size, formatSize)}`,
+    'rw-size': `stopped when writable zones had grown by more than ${at(limits.rwSize, formatSize)}`,
     pids: `failed at the limit of ${at(limits.pids?.max, String)} processes`,
   }
-  return words[reason]
+  return words[limit]
 }
 
 const QUIET: ReadonlySet<string> = new Set(QUIET_SIGNALS)
 
 function headline(reason: Reason, outcome: Outcome, plan: Plan, origins: Origins): string {
-  if (isLimit(reason)) return `${stoppedBy(reason, plan)} (${limitSource(reason, origins)})`
+  if (isLimit(reason)) {
+    const limit = limitOf(reason, outcome)
+    return `${stoppedBy(limit, plan)} (${limitSource(limit, origins)})`
+  }
   if (reason === 'seccomp') return `killed by the system call filter (seccomp: ${plan.seccomp.profile})`
   if (reason === 'protected') return protectedHeadline(outcome.guarded)
   if (reason === 'cancelled') return `cancelled${outcome.cancelledBy === undefined ? '' : ` by ${outcome.cancelledBy}`}`
@@ -208,7 +214,8 @@ function hintsOf({ reason, outcome, plan, output, command, extras, error }: Hint
     ['cpu-time', reason === 'cpu-time'],
     ['memory', reason === 'memory' || oomKill > 0],
     ['pids', pidsMax > 0],
-    ['disk', reason === 'disk'],
+    ['disk', reason === 'disk' && outcome.zonesGrown !== true],
+    ['rw-size', reason === 'disk' && outcome.zonesGrown === true],
     ['output', output.truncated.stdout + output.truncated.stderr > 0],
   ]
   return [
@@ -300,6 +307,7 @@ export function classify(
     planHash: plan.hash,
     limits: limitsOf(plan),
     isolation: backendNamed(plan.backend).isolation(plan),
+    ...(plan.devices && { devices: plan.devices.map(({ target }) => target) }),
     ...networkUse(outcome),
     warnings: warningsOf(reason, outcome, plan),
     ...extras.pending,

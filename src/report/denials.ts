@@ -18,7 +18,11 @@ export const refused = ({ layer, operation, target, count = 1, fix, key }: Refus
   evidence: 'sandbox',
 })
 
-export function limitDenials(reason: Reason, { events }: Outcome, { limits, layer }: Plan): readonly Denial[] {
+export function limitDenials(
+  reason: Reason,
+  { events, zonesGrown }: Outcome,
+  { limits, layer }: Plan,
+): readonly Denial[] {
   const { oomKill = 0, pidsMax = 0 } = events ?? {}
   const memory = refused({
     layer: 'limit',
@@ -43,10 +47,17 @@ export function limitDenials(reason: Reason, { events }: Outcome, { limits, laye
     fix: `--cow-size ${sizeWord(twice(layer?.size))}`,
     key: 'cow.size',
   })
+  const written = refused({
+    layer: 'limit',
+    operation: 'write',
+    target: 'writable zones',
+    fix: `--rw-size ${sizeWord(twice(limits.rwSize))}`,
+    key: 'resources.rwSize',
+  })
   return [
     ...(reason === 'memory' || oomKill > 0 ? [memory] : []),
     ...(pidsMax > 0 ? [pids] : []),
-    ...(reason === 'disk' ? [disk] : []),
+    ...(reason === 'disk' ? [zonesGrown === true ? written : disk] : []),
   ]
 }
 

@@ -77,6 +77,9 @@ interface SetupRow {
 
 const STREAM_HINT = 'give the command a file, a pipe or a terminal: </dev/null, >FILE, 2>FILE'
 
+/** A look at what writable zones take (native/runner/zone-size.c). */
+const SIZE_OF_ZONES = 'launch: size of zones'
+
 /** As root the command has an id of its own; a directory becomes that id's by an idmapped mount, which not every file system has. */
 const SETUP_FAILURES: readonly SetupRow[] = [
   {
@@ -171,6 +174,17 @@ const SETUP_FAILURES: readonly SetupRow[] = [
       `${path} has more than a million entries, too many to look through for git directories before each run`,
     hint: () =>
       'name the directories that the command needs to write one by one; or --protect-not .git --protect-not .hg --protect-not .jj',
+  },
+  {
+    step: SIZE_OF_ZONES,
+    errno: 'E2BIG',
+    why: (path) => `${path} has more than a million entries or 32 file systems, too many to add up for --rw-size`,
+    hint: () => 'name the directories that the command needs to write one by one, or --rw-size none',
+  },
+  {
+    step: SIZE_OF_ZONES,
+    why: (path) => `what ${path} takes cannot be added up, so --rw-size would say nothing`,
+    hint: () => 'open what is closed (chmod -R u+rwX), remove what is too deep, or --rw-size none',
   },
   {
     step: 'stage: read directory',
@@ -282,6 +296,12 @@ export function explainLost({ step, path, errno, detail }: SetupFailure): Explai
       code: 'BACKEND_FAILED',
       message: `${path}: the file that it leads to fails (${errno}): a part of what went through it is lost, and the command was stopped`,
       hint: 'make room on its file system, or raise the file size limit (ulimit -f)',
+    }
+  if (step === SIZE_OF_ZONES)
+    return {
+      code: 'BACKEND_FAILED',
+      message: `${path}: what it takes could not be added up any more (${errno}), so the limit of writable zones (--rw-size) would say nothing: the command was stopped`,
+      hint: 'remove what is too deep, or open what is closed (chmod -R u+rwX)',
     }
   if (step === 'launch: hide')
     return {

@@ -1,4 +1,5 @@
 /** What the caller can do next: the flag to raise for each limit, the flag that shows a path. */
+import type { Outcome } from '../backends/outcome.ts'
 import type { Plan } from '../plan/plan.ts'
 import type { Origin } from '../policy/values.ts'
 import { shellWord } from '../text/shell-word.ts'
@@ -14,6 +15,7 @@ const LIMITS = {
   memory: { key: 'resources.memory', flag: '--memory' },
   pids: { key: 'resources.pids', flag: '--pids' },
   disk: { key: 'cow.size', flag: '--cow-size' },
+  'rw-size': { key: 'resources.rwSize', flag: '--rw-size' },
   output: { key: 'resources.output', flag: '--output' },
 } as const
 
@@ -36,6 +38,7 @@ const REACHED: Readonly<Record<LimitName, (plan: Plan) => readonly [number | und
   memory: ({ limits }) => [limits.memory?.max, sizeWord],
   pids: ({ limits }) => [limits.pids?.max, String],
   disk: ({ layer }) => [layer?.size, sizeWord],
+  'rw-size': ({ limits }) => [limits.rwSize, sizeWord],
   output: ({ limits }) => [limits.output, sizeWord],
 }
 
@@ -106,6 +109,10 @@ export function crossDeviceHint({ layer, identity, zones }: Plan, stderr: string
 
 /** Limits that end a run; the cap of the output only drops. */
 export type LimitReason = Extract<Reason, LimitName>
+
+/** Two limits end a run with the reason `disk`. */
+export const limitOf = (reason: LimitReason, { zonesGrown }: Pick<Outcome, 'zonesGrown'>): LimitReason | 'rw-size' =>
+  reason === 'disk' && zonesGrown === true ? 'rw-size' : reason
 
 export function isLimit(reason: Reason): reason is LimitReason {
   return Object.hasOwn(LIMITS, reason)

@@ -29,6 +29,12 @@ export function planText(report: PlanReport): string {
     ['profile', [plan.profile]],
     ['backend', backendLines(report)],
     ['files', fileLines(plan)],
+    [
+      'devices',
+      (plan.devices ?? []).map(
+        ({ target, source, from }) => `${target}${source === target ? '' : ` is ${source}`}   (${from})`,
+      ),
+    ],
     ['network', networkLines(report)],
     ['limits', limitLines(report)],
     ['variables', variableLines(plan.env)],
@@ -118,7 +124,7 @@ function networkLines({ plan: { network }, policy }: PlanReport): readonly strin
 function limitRows(
   limits: PlannedLimits,
 ): readonly (readonly [name: string, key: string, value: string, by: string])[] {
-  const { memory, swap, cpus, pids, io, timeoutMs, cpuTimeMs, output } = limits
+  const { memory, swap, cpus, pids, io, timeoutMs, cpuTimeMs, rwSize, output } = limits
   const held = (limit: { readonly by: string } | undefined) => (limit === undefined ? '' : `by ${limit.by}`)
   const size = (bytes: number | undefined) => (bytes === undefined ? 'none' : formatSize(bytes))
   const time = (ms: number | undefined) => (ms === undefined ? 'none' : formatDuration(ms))
@@ -135,6 +141,7 @@ function limitRows(
     ['processes', 'resources.pids', String(pids?.max ?? 'none'), held(pids)],
     ['wall time', 'resources.timeout', time(timeoutMs), ''],
     ...(cpuTimeMs === undefined ? [] : [['cpu time', 'resources.cpuTime', time(cpuTimeMs), ''] as const]),
+    ...(rwSize === undefined ? [] : [['zones grow by', 'resources.rwSize', size(rwSize), ''] as const]),
     ['output', 'resources.output', size(output), ''],
     ...rates,
   ]

@@ -71,7 +71,16 @@ function recordsOf({ reason, message, hints, denials }: Result): readonly Launch
 }
 
 /** Members of the JSON result, and of a line of the audit log, that the plan knows; the last ones of each. */
-const RESULT_MEMBERS = ['backend', 'profile', 'planHash', 'limits', 'isolation', 'network', 'warnings'] as const
+const RESULT_MEMBERS = [
+  'backend',
+  'profile',
+  'planHash',
+  'limits',
+  'isolation',
+  'devices',
+  'network',
+  'warnings',
+] as const
 const AUDIT_MEMBERS = ['worker', 'profile', 'planHash', 'backend', 'network'] as const
 
 function membersOf(object: Readonly<Record<string, unknown>>, names: readonly string[]): string {

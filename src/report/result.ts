@@ -79,6 +79,8 @@ export interface Result {
     readonly pids?: PlannedLimit
     readonly io?: PlannedRates
     readonly timeoutMs?: number
+    /** By how many bytes writable zones may grow. */
+    readonly rwSize?: number
   }
   readonly usage: {
     readonly cpuMs: number
@@ -95,6 +97,8 @@ export interface Result {
   readonly changes?: readonly Change[]
   /** One line for people when something is off, empty when nothing is: what stopped the command and who set that limit. */
   readonly message: string
+  /** Devices of the host that the command could use, as it found them; absent where there were none. */
+  readonly devices?: readonly string[]
   /** What a command with a restricted network has reached or tried to, and which names one without any has asked for; absent else. */
   readonly network?: readonly NetworkUse[]
   /** Emptied for the command by `hide`, as paths of the host: all are counted, the first are named. Absent where nothing was. */

@@ -99,6 +99,22 @@ const REACH: readonly Attack[] = [
     controlAs: 'root',
   },
   {
+    id: 'files.other-devices',
+    of: 'files of the host',
+    sentence: 'A run that is shown a device opens another one of the host, by its path or by a node.',
+    on: isNamespace,
+    attempt: async ({ world: { zone }, inside }) => {
+      const nodes = `/dev/kmsg /dev/loop0 /dev/vda ${zone}/log`
+      await inside(
+        `mknod ${zone}/log c 1 11; for node in ${nodes}; do dd if=$node bs=8192 count=1 >${zone}/read 2>/dev/null && echo OPENED; done; true`,
+        { options: ['--device', '/dev/full'] },
+      )
+    },
+    harmed: printed('OPENED'),
+    control: 'bare',
+    controlAs: 'root',
+  },
+  {
     id: 'files.fifo',
     of: 'files of the host',
     sentence: 'A FIFO or a socket is made in a zone, where a program of the host would talk to it.',

@@ -41,6 +41,18 @@ const MAKE_DEEP = `echo attack begun; ${python(`${DOWN}open("end", "w")\n`)}`
 
 export const LIMIT_ATTACKS: readonly Attack[] = [
   {
+    id: 'limits.zone-filled',
+    of: 'files of the host',
+    sentence: 'A zone whose growth is limited is filled with a file that has lost its name.',
+    on: isNamespace,
+    attempt: async ({ world, inside }) => {
+      const fill = `exec 3>${world.zone}/fill; rm ${world.zone}/fill; head -c 32m /dev/zero >&3; sleep 5; echo FILLED`
+      await inside(fill, { options: ['--rw-size', '8m'] })
+    },
+    harmed: ({ printed }) => (printed.includes('FILLED') ? 'the disk was filled' : undefined),
+    control: 'bare',
+  },
+  {
     id: 'quotas.taken',
     of: 'third review, finding 10',
     sentence:

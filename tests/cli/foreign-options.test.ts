@@ -43,7 +43,7 @@ const MEANT = `
 /** Words without a counterpart among our options; the reason. */
 const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] = [
   [['--ro-bind', '/usr', '/usr'], /^--ro-bind: leave it out: the directories of the system/],
-  [['--dev-bind', '/dev/kvm', '/dev/kvm'], /^--dev-bind: no device/],
+  [['--dev-bind', '/dev/kvm', '/dev/kvm'], /--device \/dev\/kvm/],
   [['--read-only'], /^--read-only: leave it out/],
   [['--readonly'], /leave it out/],
   [['--blacklist=/a'], /^--blacklist: leave it out: only what is named/],
@@ -73,8 +73,6 @@ const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] =
   [['--security-opt', 'no-new-privileges'], /leave it out: the command can gain no privilege/],
   [['--nonewprivs'], /leave it out/],
   [['--noroot'], /leave it out/],
-  [['--device', '/dev/kvm'], /no device/],
-  [['--gpus', 'all'], /no device/],
   ...['all', 'user', 'ipc', 'pid', 'uts', 'cgroup'].map(
     (kind) => [[`--unshare-${kind}`], /leave it out: .*namespaces/] as const,
   ),
@@ -150,7 +148,7 @@ describe('a command line of another program', () => {
   })
 
   test('has no such line where a part of it cannot be said', () => {
-    expect(problemOf(['--gpus', 'all', '--rm', '--', 'x'])).toMatchObject({ hint: 'llm-do exec --help' })
+    expect(problemOf(['--privileged', '--rm', '--', 'x'])).toMatchObject({ hint: 'llm-do exec --help' })
   })
 
   test.each([[['-e', '-c', 'x']], [['-v', '-u', '-c', 'x']], [['-i', '-c', 'x']], [['-e', './x.sh']]])(

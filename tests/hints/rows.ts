@@ -196,6 +196,11 @@ const COPIES: Rows = {
     said: /raise --cow-size or cow\.size, for example (.*)/,
     follow: insteadOf('--cow-size 1m'),
   },
+  'writable zones that grow by more than they may': {
+    provoke: 'llm-do exec --rw . --rw-size 1m -- sh -c "head -c 1500k /dev/zero > file"',
+    said: /raise --rw-size or resources\.rwSize, for example (.*)/,
+    follow: insteadOf('--rw-size 1m'),
+  },
   'a copy that takes more than the changes may': {
     make: 'head -c 2m /dev/zero > file',
     provoke: 'llm-do exec --cow . --cow-upper copy --cow-size 1m -- true',

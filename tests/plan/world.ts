@@ -51,7 +51,7 @@ function follow(tree: Tree, path: string, links = 0): ResolvedPath {
 
 function kindAt(tree: Tree, path: string): PathKind {
   const entry = tree[path]
-  if (entry !== undefined) return entry as PathKind
+  if (entry !== undefined) return entry.split(' ')[0] as PathKind
   const isParent = path === '/' || Object.keys(tree).some((known) => known.startsWith(`${path}/`))
   return isParent ? 'directory' : 'missing'
 }
@@ -65,6 +65,18 @@ export interface Owner {
 function linkOf(link: string, own: string, { uid, gid }: Owner): Pick<PathFact, 'link' | 'identity'> {
   const isHome = own.startsWith('/home/') || own.startsWith('/root')
   return { link, identity: `1:1:41471:${isHome ? `${uid}:${gid}` : '0:0'}>` }
+}
+
+/** `device DRIVER MAJOR:MINOR [MODE]`, or `device block MAJOR:MINOR`. */
+function deviceAt(entry = ''): Partial<PathFact> {
+  const [, driver = '', numbers = '', mode = '666'] = entry.split(' ')
+  if (!entry.startsWith('device ')) return {}
+  const [major = 0, minor = 0] = numbers.split(':').map(Number)
+  const type = driver === 'block' ? 'block' : 'char'
+  return {
+    mode: Number.parseInt(mode, 8),
+    device: { type, number: major * 256 + minor, major, minor, driver: type === 'block' ? '' : driver },
+  }
 }
 
 /** The answer of observePaths about these paths in this tree. */
@@ -93,6 +105,7 @@ export function observePaths(tree: Tree, paths: readonly string[], owner: Owner)
           uid: exists && isHome ? owner.uid : 0,
           gid: exists && isHome ? owner.gid : 0,
           mode: exists ? 0o755 : 0,
+          ...deviceAt(tree[real]),
           ...(entry?.startsWith('-> ') ? linkOf(entry.slice(3), own, owner) : {}),
         },
       ]
@@ -103,13 +116,13 @@ export function observePaths(tree: Tree, paths: readonly string[], owner: Owner)
 /** The smallest policy: every default filled in, no zones, no limits. */
 export const PLAIN_POLICY: Policy = {
   ...{ profile: 'default', backend: 'auto', engine: 'auto', docker: { reuse: 'off' } },
-  ...{ zones: [], hide: [], workspace: 'ro', samePath: false, repository: false },
+  ...{ zones: [], hide: [], devices: [], gpu: false, workspace: 'ro', samePath: false, repository: false },
   ...{ explain: false, caches: [], home: null, dieWithParent: false, gitIdentity: false, selfInside: false },
   cow: { keep: 604_800_000, size: null, upper: 'disk' },
   network: { mode: 'none', allow: [], deny: [] },
   resources: {
     ...{ memory: 536_870_912, swap: 0, cpus: 2, pids: 256, timeout: 30_000, cpuTime: null, output: 1_048_576 },
-    ...{ readBps: null, writeBps: null, readIops: null, writeIops: null },
+    ...{ readBps: null, writeBps: null, readIops: null, writeIops: null, rwSize: null },
     ...{ tmp: 52_428_800, run: 10_485_760, shm: 67_108_864, home: 67_108_864 },
   },
   env: { inherit: [], set: {} },

@@ -11,7 +11,7 @@ test('without any layer the built-in defaults hold', () => {
     network: { mode: 'none', allow: [], deny: [] },
     resources: {
       ...{ memory: 512 * MIB, swap: 0, cpus: 2, pids: 256, timeout: 30_000, cpuTime: null, output: MIB },
-      ...{ readBps: null, writeBps: null, readIops: null, writeIops: null },
+      ...{ readBps: null, writeBps: null, readIops: null, writeIops: null, rwSize: null },
       ...{ tmp: 50 * MIB, run: 10 * MIB, shm: 64 * MIB, home: 50 * MIB },
     },
     ...{ caches: [], protect: [], protectNot: [], zones: [], require: [], env: { inherit: [], set: {} } },

@@ -121,6 +121,7 @@ const NEEDS = {
   redis: () => lacksProgram('redis-check-rdb'),
   nats: () => (natsServer() ? undefined : 'no nats-server here or in build/servers (hint: make setup-test)'),
   'newer-nodes': () => (newerNodes().length > 1 ? undefined : 'no nodes in build/nodes (hint: make setup-test)'),
+  kvm: () => (existsSync('/dev/kvm') ? undefined : 'no /dev/kvm'),
   'kernel-headers': () => (existsSync('/usr/include/linux/landlock.h') ? undefined : 'no /usr/include/linux'),
 } as const satisfies Record<string, () => string | undefined>
 

@@ -149,6 +149,13 @@ describe('a worker never gets more than it was granted', () => {
       { given: { 'protect-not': ['.idea'] }, worker: 'protectNot: [.git]' },
       'protectNot: .git / .idea (flag --protect-not)',
     ],
+    ['a device', { worker: 'devices: [/dev/kvm]' }, 'devices: /dev/kvm / none (built-in)'],
+    ['GPUs', { worker: 'gpu: true' }, 'gpu: true / false (built-in)'],
+    [
+      'more that zones grow by',
+      { given: { 'rw-size': '10m' }, worker: 'resources: { rwSize: 20m }' },
+      'resources.rwSize: 20MiB / 10MiB (flag --rw-size)',
+    ],
     ['a hidden file', { given: { hide: ['.env*'] }, worker: 'hide: [none, x]' }, 'hide: none, x / .env* (flag --hide)'],
     ['another image', { given: { image: 'a:1' }, worker: 'image: "b:1"' }, 'image: b:1 / a:1 (flag --image)'],
   ])('%s', (_title, of, escalation) => {

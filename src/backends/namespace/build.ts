@@ -7,7 +7,7 @@ import { INIT_NAME, LAUNCH_FILE_FD, STAGING_DIRECTORY } from '../../contract.ts'
 import type { HostFacts } from '../../host/facts.ts'
 import { type HostCall, hostCall } from '../../os/native-programs.ts'
 import { usesLandlock } from '../../plan/landlock.ts'
-import type { Plan, PlannedZone, Scratch, SystemEntry } from '../../plan/plan.ts'
+import type { Plan, PlannedDevice, PlannedZone, Scratch, SystemEntry } from '../../plan/plan.ts'
 import { namesInHomes } from '../../plan/protected-paths.ts'
 import { CGROUP, CGROUP_LIST } from '../../plan/sys-files.ts'
 import { TRUST_FILE } from '../../plan/trust.ts'
@@ -228,10 +228,11 @@ interface TreeEntry {
 }
 
 /** Parents before children, in whatever order they were wanted: a later parent would hide its child. */
-function treeRecords({ system, scratch, zones, identity, layer }: Plan): readonly LaunchRecord[] {
+function treeRecords({ system, scratch, devices = [], zones, identity, layer }: Plan): readonly LaunchRecord[] {
   const entries = [
     ...system.map(systemEntry),
     ...scratch.map(scratchEntry),
+    ...devices.map(deviceEntry),
     ...zones.map((zone) => zoneEntry(zone, identity, layer)),
   ]
   return entries.sort(byTarget).flatMap(({ records }) => records)
@@ -279,6 +280,11 @@ function systemEntry(entry: SystemEntry): TreeEntry {
 function scratchEntry({ target, size, inodes, mode }: Scratch): TreeEntry {
   return { target, records: [['tmpfs', target, size, inodes, octal(mode)]] }
 }
+
+const deviceEntry = ({ source, target, dev, ino, number }: PlannedDevice): TreeEntry => ({
+  target,
+  records: [['node', source, target, dev, ino, number]],
+})
 
 /** For root a toolchain is a part of the system: with an idmap its private files would be the command's. */
 function zoneEntry(planned: PlannedZone, identity: Plan['identity'], layer: Plan['layer']): TreeEntry {

@@ -53,6 +53,7 @@ export function controlledBy({ limits, cgroupParent, engine }: Plan): readonly L
     ...(limits.memory?.by === 'watchdog' ? [['watch', limits.memory.max] satisfies LaunchRecord] : []),
     ...(limits.cpus?.by === 'affinity' ? [['affinity', limits.cpus.max] satisfies LaunchRecord] : []),
     ...(limits.cpuTimeMs === undefined ? [] : [['cpu-time', limits.cpuTimeMs] satisfies LaunchRecord]),
+    ...(limits.rwSize === undefined ? [] : [['rw-size', limits.rwSize] satisfies LaunchRecord]),
     ...(limits.timeoutMs === undefined ? [] : [['deadline', limits.timeoutMs] satisfies LaunchRecord]),
   ]
 }

@@ -3,6 +3,7 @@ import { readLine, readProfileName } from '../readers.ts'
 import { backend, cgroupParent, docker, engine, image, pool, runtime } from './backend.ts'
 import { caches } from './caches.ts'
 import { cow } from './copy-on-write.ts'
+import { devices, gpu } from './devices.ts'
 import { explain } from './explain.ts'
 import { repository, samePath, workspace, zones } from './files.ts'
 import { credentials, dieWithParent, env, gitIdentity, home, sshAgent, tty, workdir } from './inside.ts'
@@ -46,6 +47,8 @@ export const KEYS = {
   protect,
   protectNot,
   network,
+  devices,
+  gpu,
   resources,
   cgroupParent,
   env,

@@ -57,6 +57,13 @@ const operationsPerSecond = within(orNone(parseCount), {
   expected: 'a number of operations from 1 to 4294967294, or none',
 })
 
+/** Some directories are made before the command has written anything of use. */
+const growth = within(orNone(parseSize), {
+  least: 1024 ** 2,
+  most: Number.MAX_SAFE_INTEGER,
+  expected: 'a size of at least 1m, such as 500m, or none',
+})
+
 const flag = (name: string, argument: string): KeyFlag => ({ name, argument, group: 'Limits' })
 const rare = (name: string, argument: string): KeyFlag => ({ ...flag(name, argument), isRare: true })
 
@@ -164,6 +171,14 @@ export const resources = section(
     writeBps: bytesRate({ flag: 'write-bps', description: 'Most bytes a second that the run writes to each disk.' }),
     readIops: operationsRate({ flag: 'read-iops', description: 'Most reads a second from each disk.' }),
     writeIops: operationsRate({ flag: 'write-iops', description: 'Most writes a second to each disk.' }),
+    rwSize: scalar<Measured, number | null>(growth, {
+      description: 'Most bytes by which writable zones grow together.',
+      unit: 'size or none',
+      type: MEASURED,
+      default: 'none',
+      flag: { name: 'rw-size', argument: 'SIZE', group: 'Files', isRare: true },
+      narrowing: atMost(formatSize),
+    }),
     output: scalar<Measured, number | null>(orNone(parseSize), {
       description: 'Bytes kept of stdout and of stderr, when they are captured; the middle is dropped.',
       unit: 'size or none',
