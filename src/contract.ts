@@ -131,6 +131,8 @@ export const VERBS = {
   'net-proxy': 0,
   /** NAME PORT; read by launch, net; connections that go to the terminator */
   'net-terminate': 2,
+  /** later|ask; read by launch, net; the owner of the run may allow more hosts (net/grants.h); ask: connections to other hosts wait for an answer */
+  'net-grants': 1,
   /** TARGET MODE; read by stager */
   directory: 2,
   /** TARGET LINK; read by stager */
@@ -426,6 +428,7 @@ export const NET_VERDICTS = [
   'too-many',
   'published',
   'unresolved',
+  'granted',
 ] as const
 export type NetVerdict = (typeof NET_VERDICTS)[number]
 

@@ -2,6 +2,7 @@
 
 #include "lib/report-failure.h"
 #include "net/dns-message.h"
+#include "net/questions.h"
 #include "net/resolver.h"
 #include "net/verdicts.h"
 
@@ -142,8 +143,17 @@ static void answer_reverse(const struct asker *asker, const unsigned char *bytes
   send_answer(asker, bytes, question, host ? &found : &none);
 }
 
+/* A name is resolved only after a person has allowed it, when the command connects to it. */
+static int answer_unlisted(const struct asker *asker, const unsigned char *bytes, const struct dns_question *question) {
+  struct host *host = questions_may_come(question->name) ? hosts_find(question->name) : NULL;
+  if (!host || hosts_place(host) < 0) return -1;
+  struct address address = address_of_v4(host->stand_in);
+  return send_answer(asker, bytes, question, &(struct dns_answer){.address = &address}), 0;
+}
+
 static void answer_host(const struct asker *asker, const unsigned char *bytes, size_t size, const struct dns_question *question) {
   struct dns_answer blocked = no_such_name(1), refused = {.code = DNS_REFUSED};
+  if (answer_unlisted(asker, bytes, question) == 0) return;
   if (!verdict_of_question(question->name)) return send_answer(asker, bytes, question, &blocked);
   if (resolve(asker, bytes, size, question) < 0) send_answer(asker, bytes, question, &refused);
 }

@@ -1,6 +1,7 @@
 #include "net/relay.h"
 
 #include "lib/report-failure.h"
+#include "net/questions.h"
 #include "net/resolver.h"
 #include "net/rows.h"
 #include "net/stock.h"
@@ -56,6 +57,7 @@ struct connection {
   int error;      /* why it could not be made, so far */
   void (*failed)(int fd, const struct host *host, const struct address *address, uint16_t port, int error); /* NULL = by a reset */
   uint64_t give_up_at;
+  uint64_t in, out; /* bytes */
 };
 
 static char buffer[CHUNK_MAX];
@@ -94,6 +96,7 @@ static void give_back(struct source *source) {
 
 static void finish(struct connection *connection) {
   leave_dialled(connection);
+  rows_end(connection->row, connection->inside.source.fd, connection->in, connection->out);
   if (connection->is_waiting) resolver_forget(connection->host, &connection->waiter);
   drop_kept(&connection->up), drop_kept(&connection->down);
   if (connection->is_published) give_back(&connection->outside.source);
@@ -144,6 +147,7 @@ static ssize_t send_some(int fd, const char *bytes, size_t size) {
 static void count_bytes(struct flow *flow, size_t size) {
   struct connection *connection = flow->from->connection;
   int is_out = (flow == &connection->up) != connection->is_published; /* a published server answers what comes up */
+  *(is_out ? &connection->out : &connection->in) += size;
   if (connection->row) *(is_out ? &connection->row->bytes_out : &connection->row->bytes_in) += size;
 }
 
@@ -371,7 +375,10 @@ static void on_accepted(int fd) {
   int is_allowed, on = 1;
   if (getsockname(fd, (struct sockaddr *)&name, &size) < 0 || address_of_socket((struct sockaddr *)&name, &address, &port) < 0) return refuse(fd);
   struct host *host = address_is_v4(&address) ? hosts_find_by_stand_in(address_v4(&address)) : NULL;
+  if (host && questions_hold(host->name, port, fd, on_accepted)) return;
+  rows_judge(fd);
   struct net_row *row = verdict_of_connection(host, &address, port, &is_allowed);
+  rows_judge(-1);
   struct connection *connection = is_allowed ? new_connection(fd) : NULL;
   if (is_allowed && !connection) count_again(row, NET_TOO_MANY);
   if (!connection) return refuse(fd);

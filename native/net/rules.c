@@ -1,6 +1,7 @@
 #include "net/rules.h"
 
 #include "lib/report-failure.h"
+#include "net/host-name.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -42,6 +43,28 @@ int rules_read(const struct launchfile *file, struct rules *rules) {
     if (rule && read_rule(&entry, rule) < 0) return errno = EINVAL, -1;
   }
   return 0;
+}
+
+static int is_pattern(const char *text) {
+  char name[HOST_NAME_BYTES];
+  struct address_range range;
+  if (address_parse_range(text, &range) == 0) return 1;
+  if (strncmp(text, "*.", 2) == 0) text += 2;
+  return host_name_canonical(text, strlen(text), name) == 0 && strcmp(name, text) == 0;
+}
+
+const struct rule *rules_add(struct rules *rules, const char *const word[3]) {
+  static size_t added;
+  struct entry entry = {.verb = V_NET_ALLOW};
+  struct rule rule, *all;
+  if (added == RULES_ADDED_MAX || !is_pattern(word[0])) return NULL;
+  for (int i = 0; i < 3; i++)
+    if (!(entry.word[i] = strdup(word[i]))) return NULL; /* a helper without memory adds nothing more */
+  if (read_rule(&entry, &rule) < 0 || !(all = realloc(rules->allow, (rules->allow_count + 1) * sizeof *all))) return NULL;
+  rules->allow = all;
+  all[rules->allow_count] = rule;
+  added++;
+  return &all[rules->allow_count++];
 }
 
 /* ---- judging ---- */

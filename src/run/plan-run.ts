@@ -100,6 +100,8 @@ export interface ExecOptions {
   readonly cowContinue?: string
   /** The sandbox serves other commands of this user's while its own one runs, see src/run/named-sandboxes.ts. Of backends with launch files. */
   readonly serve?: ServeOptions
+  /** Answers questions about hosts (`network.grants: ask`), until `ended`; without it such a run is refused. Its output is for people. */
+  readonly answerHosts?: (runId: string, ended: AbortSignal) => Promise<void>
   /** Ends the run; the reasons SIGINT, SIGTERM, SIGQUIT and SIGHUP are passed on to the command, any other is SIGTERM to it. */
   readonly signal?: AbortSignal
   /** Signals for the command, which do not end the run. */
@@ -153,8 +155,14 @@ export async function prepare(options: ExecOptions): Promise<Prepared> {
 }
 
 /** Names of tools and a worker change the network; the result must pass the same checks as the operator's own lists. */
-function refuseNetwork({ network }: Policy): void {
-  const problems = restrictionProblems(network)
+function refuseNetwork({ network }: Policy, { secretDirectories }: Request): void {
+  const problems = [
+    ...restrictionProblems(network),
+    // A sandbox may be shown any other directory, and would find the socket there.
+    ...(network.grants !== undefined && secretDirectories.length === 0
+      ? ['network.grants: expected a runtime directory of this user (loginctl enable-linger), got none.']
+      : []),
+  ]
   const [first] = problems
   if (first === undefined) return
   throw new SandboxError('POLICY_INVALID', first, { problems, hint: 'llm-do exec --plan --why network.allow' })
@@ -176,7 +184,7 @@ export type EngineCheck = 'trial' | 'run'
 export async function prepareBy(options: ExecOptions, check: EngineCheck): Promise<Prepared> {
   const { env, request, spoken, grant, sources, tools } = await readGrant(options)
   const narrowed = keepSecrets((await options.narrow?.(grant, request)) ?? grant, grant)
-  refuseNetwork(narrowed)
+  refuseNetwork(narrowed, request)
   const needs = needsOf(narrowed, request.command)
   const permits = permitsOf(env, spoken)
   const facts = await factsFor({ policy: narrowed, request, env, needs, permits, check })
@@ -294,7 +302,7 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
     command: checkedCommand(options.command),
     cwd: options.cwd ?? process.cwd(),
     env,
-    captured: options.mode !== 'inherit',
+    captured: options.mode !== 'inherit' && options.answerHosts === undefined,
   })
   // Under a worker nothing is shown but what was granted and asked for.
   const look = options.narrow === undefined ? lookForWorktree(caller.cwd, ownUid()) : NO_LOOK

@@ -34,16 +34,31 @@ export async function start(prepared: Prepared): Promise<Outcome> {
     (await import('../host/secret.ts')).takeSecret({ env: options.env ?? process.env, uid: prepared.facts.uid })
   const planned = plannedRun(prepared, runId, { directory, continued: continued?.id })
   const terminatedHosts = terminatedHostsOf(plan, planned.env)
+  const answered = answering(prepared, runId)
   const outcome = await run({
     ...planned,
     run: { ...planned.run, ...(terminatedHosts === undefined ? {} : { terminatedHosts }) },
     stdio: stdioOf(prepared),
     signal: options.signal,
     bestEffort: policy.bestEffort,
-  })
+  }).finally(answered.end)
+  const warnings = [...outcome.warnings, ...(await answered.warnings)]
   // A runner that was killed has reported nothing, and may have left changes.
   const isLeft = directory !== undefined && outcome.layer === undefined && existsSync(join(directory, id))
-  return isLeft ? { ...outcome, layer: { directory, id } } : outcome
+  return { ...outcome, warnings, ...(isLeft && { layer: { directory, id } }) }
+}
+
+/** Questions about hosts are answered while the run lives. A failure there refuses hosts, and nothing else. */
+function answering({ options, plan }: Prepared, runId: string) {
+  const ended = new AbortController()
+  const answers = plan.network.grants === 'ask' ? options.answerHosts?.(runId, ended.signal) : undefined
+  return {
+    end: () => ended.abort(),
+    warnings: (answers ?? Promise.resolve()).then(
+      () => [],
+      (error: unknown) => [`questions about hosts were refused: ${(error as Error).message}`],
+    ),
+  }
 }
 
 /** Looked at beforehand: an apply that was killed is taken back, and a directory that was replaced is refused by its name. */

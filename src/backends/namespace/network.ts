@@ -37,6 +37,7 @@ export function networkRecords(network: PlannedNetwork): readonly LaunchRecord[]
     ...rules.deny.map((rule) => ruleRecord('net-deny', rule, deniedPorts(rule))),
     ...terminatedHosts(network).map(({ host, port }): LaunchRecord => ['net-terminate', host, port]),
     ...(hasProxy(network) ? [['net-proxy'] as const] : []),
+    ...(network.grants === undefined ? [] : [['net-grants', network.grants] satisfies LaunchRecord]),
   ]
 }
 
