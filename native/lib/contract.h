@@ -69,6 +69,8 @@ enum verb {
   V_NET_DENY, /* PATTERN PORTS|* RULE; read by net */
   V_NET_PROXY, /* read by stager, init; HTTP and SOCKS proxies are there */
   V_NET_TERMINATE, /* NAME PORT; read by launch, net; connections that go to the terminator */
+  V_NET_UPSTREAM, /* HOST PORT AUTHORIZATION|none; read by net; the operator's proxy, through which hosts are reached; launch hides the last word from all others */
+  V_NET_DIRECT, /* PATTERN PORTS|* RULE; read by net; hosts that are reached without it */
   V_NET_GRANTS, /* later|ask; read by launch, net; the owner of the run may allow more hosts (net/grants.h); ask: connections to other hosts wait for an answer */
   V_DIRECTORY, /* TARGET MODE; read by stager */
   V_SYMLINK, /* TARGET LINK; read by stager */
@@ -156,6 +158,8 @@ enum verb {
   ROW(V_NET_DENY, "net-deny", 3) \
   ROW(V_NET_PROXY, "net-proxy", 0) \
   ROW(V_NET_TERMINATE, "net-terminate", 2) \
+  ROW(V_NET_UPSTREAM, "net-upstream", 3) \
+  ROW(V_NET_DIRECT, "net-direct", 3) \
   ROW(V_NET_GRANTS, "net-grants", 1) \
   ROW(V_DIRECTORY, "directory", 2) \
   ROW(V_SYMLINK, "symlink", 2) \
@@ -398,7 +402,7 @@ enum key_word {
 };
 
 #define KEY_CALLER_WORDS 9
-#define KEY_VARIABLES "PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT", "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT"
+#define KEY_VARIABLES "PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT", "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE"
 /* One of them is in every path of a toolchain. */
 #define TOOLCHAIN_WORDS ".asdf", ".bun", ".cargo", ".conda", ".deno", ".dotnet", ".gem", ".ghcup", ".goenv", ".jdks", ".jenv", ".juliaup", ".linuxbrew", ".local", ".nimble", ".nodenv", ".npm-global", ".nvm", ".opam", ".pixi", ".pyenv", ".rbenv", ".rustup", ".rye", ".sdkman", ".volta", ".yarn", "anaconda", "anaconda3", "cargo", "fnm", "go", "mambaforge", "micromamba", "miniconda", "miniconda3", "miniforge3", "nix", "opt", "sdk"
 /* Operators by which a shell starts another command. */

@@ -110,7 +110,7 @@ static void take_asker(struct client *client) {
   questions_begin(ask);
 }
 
-/* -1: it is none of ours. */
+/* -1: the protocol has no such line. */
 static int take_line(struct client *client, char *line) {
   const char *field[FIELDS_MAX];
   char *rest = line;

@@ -1,5 +1,5 @@
 /*
- * The owner of the run, who may allow more hosts while it runs, answer questions (net/questions.h) and see connections as they happen. His
+ * A socket for the owner of the run, who may allow more hosts while it runs, answer questions (net/questions.h) and see connections as they happen. His
  * programs connect to a socket next to the record of the run (lib/run-record.h), which no sandbox can reach; the kernel says whose they are
  * (SO_PEERCRED). Each speaks lines, whose fields are separated by tabs:
  *
@@ -9,8 +9,8 @@
  *   ask                          answered by `asking`, or `taken` where another program asks; then `question HOST PORT SOURCE`, one at a time
  *   refuse HOST PORT             the answer no; the answer yes is an `allow` that covers the host
  *
- * SOURCE is the port inside from which the command has connected, 0 where there is no connection. A program that reads too slowly, or sends
- * what is none of this, is cut off.
+ * SOURCE is the port inside from which the command has connected, 0 without a connection. A program that reads too slowly, or sends
+ * another line, is cut off.
  */
 #pragma once
 

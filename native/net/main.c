@@ -31,6 +31,7 @@
 #include "net/rows.h"
 #include "net/stock.h"
 #include "net/terminator.h"
+#include "net/upstream.h"
 #include "net/verdicts.h"
 
 #include <errno.h>
@@ -49,6 +50,7 @@ static void read_plan(void) {
   if (hosts_read(&file) < 0) fail("net: names", "");
   if (own_address_open() < 0) fail("net: routes", "");
   if (terminator_read(&file) < 0) fail("net: terminator", "");
+  if (upstream_read(&file) < 0) fail("net: upstream proxy", "");
   grants_read(&file);
   publish_listen(&file);
 }

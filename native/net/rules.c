@@ -31,13 +31,13 @@ static int read_rule(const struct entry *entry, struct rule *rule) {
   return read_ports(entry->word[1], rule);
 }
 
-int rules_read(const struct launchfile *file, struct rules *rules) {
+int rules_read(const struct launchfile *file, enum verb allow, struct rules *rules) {
   struct entry entry;
   size_t position = 0;
   *rules = (struct rules){.allow = calloc(file->count + 1, sizeof *rules->allow), .deny = calloc(file->count + 1, sizeof *rules->deny)};
   if (!rules->allow || !rules->deny) return -1;
   while (launchfile_next(file, &position, &entry)) {
-    struct rule *rule = entry.verb == V_NET_ALLOW  ? &rules->allow[rules->allow_count++]
+    struct rule *rule = entry.verb == allow        ? &rules->allow[rules->allow_count++]
                         : entry.verb == V_NET_DENY ? &rules->deny[rules->deny_count++]
                                                    : NULL;
     if (rule && read_rule(&entry, rule) < 0) return errno = EINVAL, -1;

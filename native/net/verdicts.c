@@ -5,7 +5,7 @@
 
 static struct rules rules;
 
-int verdicts_read(const struct launchfile *file) { return rules_read(file, &rules); }
+int verdicts_read(const struct launchfile *file) { return rules_read(file, V_NET_ALLOW, &rules); }
 
 static const char *text_of(const struct rule *rule) { return rule ? rule->text : NULL; }
 

@@ -145,13 +145,26 @@ void run_drop_stdio(struct run *run) {
   }
 }
 
+/* The authorization for the operator's proxy is for the helper alone: this copy goes inside. */
+static int seal_for_inside(struct run *run) {
+  struct entry upstream;
+  if (!launchfile_find(&run->file, V_NET_UPSTREAM, &upstream)) return run_sealed(run, run->file.bytes, run->file.size, "launch-file");
+  char *copy = malloc(run->file.size);
+  if (!copy) run_refuse(run, "launch: memory", "");
+  memcpy(copy, run->file.bytes, run->file.size);
+  memset(copy + (upstream.word[2] - run->file.bytes), '*', strlen(upstream.word[2]));
+  int fd = run_sealed(run, copy, run->file.size, "launch-file");
+  free(copy);
+  return fd;
+}
+
 void run_start(struct run *run) {
   int control[2], errors[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0) run_refuse(run, "launch: socketpair", "");
   if (pipe2(errors, O_CLOEXEC | O_NONBLOCK) < 0) run_refuse(run, "launch: pipe", "");
   /* High numbers: the stager places them at 0-8 and must not overwrite one before it is placed. */
   struct stage stage = {.file = &run->file,
-                        .launch_file = run_sealed(run, run->file.bytes, run->file.size, "launch-file"),
+                        .launch_file = seal_for_inside(run),
                         .command = command_block(run),
                         .control = control[1],
                         .errors = errors[1],

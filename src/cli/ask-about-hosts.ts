@@ -108,7 +108,7 @@ async function answerAll({ env, profile, screen }: Asking, runId: string, ended:
   }
 }
 
-/** @throws SandboxError USAGE where nobody could be asked: before the command has run */
+/** @throws SandboxError USAGE without a person to ask: before the command has run */
 export function askAboutHosts(isForPeople: boolean, env: Environment): (options: ExecOptions) => ExecOptions {
   if (!isForPeople || !hasTerminal())
     throw usageError(

@@ -1,5 +1,5 @@
 /**
- * Which program of a sandbox holds a connection: by the port that it has inside, in the tables that the kernel shows of the sandbox's network.
+ * The program of a sandbox that holds a connection: by the port that it has inside, in the tables that the kernel shows of the sandbox's network.
  * Edge: /proc.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'

@@ -40,9 +40,9 @@ export function isCacheable({ plan, policy, request, shippedProfiles, given }: C
   }
 }
 
-/** Secrets are looked up for each run, and an authority is made for it; what an observer saw, node explains; node asks about hosts. */
+/** Secrets are looked up for each run, and an authority is made for it; what an observer saw, node explains; node asks about hosts; a proxy's variable may hold a password. */
 export const isForNode = ({ trust, needs, network }: Pick<Plan, 'trust' | 'needs' | 'network'>): boolean =>
-  trust !== undefined || needs.includes('explain') || network.grants === 'ask'
+  trust !== undefined || needs.includes('explain') || network.grants === 'ask' || network.upstream !== undefined
 
 /** A terminal belongs to the caller from the start, a port of this host to one sandbox, and a copy is of what its command finds; everything else can be handed over later. */
 export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): boolean {

@@ -10,11 +10,14 @@ import { BACKENDS, backendNamed, offersFor } from '../backends/index.ts'
 import type { ObservedReport } from '../backends/outcome.ts'
 import type { PendingChanges } from '../cow/pending.ts'
 import { SandboxError } from '../error.ts'
+import { readAuthorities } from '../host/authorities.ts'
 import type { HostFacts } from '../host/facts.ts'
 import { lookForWorktree, type WorktreeLook } from '../host/linked-worktree.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { untrustedFrom } from '../host/program.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
+import { isTerminated } from '../network/termination.ts'
+import { upstreamOf } from '../network/upstream.ts'
 import type { LentSignals } from '../os/passed-signals.ts'
 import { nextToObserve } from '../plan/choose-backend.ts'
 import { commandEnvironment } from '../plan/environment.ts'
@@ -25,6 +28,7 @@ import { warnOfOpenSockets, zonesWithOpenSockets } from '../plan/open-sockets.ts
 import type { Plan } from '../plan/plan.ts'
 import type { Request } from '../plan/request.ts'
 import { resolvePlan } from '../plan/resolve-plan.ts'
+import { TRUST_PLACES } from '../plan/trust.ts'
 import { keepSecrets } from '../policy/after-secrets.ts'
 import { restrictionProblems } from '../policy/cross-key-checks.ts'
 import { environmentLayers } from '../policy/environment.ts'
@@ -168,6 +172,24 @@ function refuseNetwork({ network }: Policy, { secretDirectories }: Request): voi
   throw new SandboxError('POLICY_INVALID', first, { problems, hint: 'llm-do exec --plan --why network.allow' })
 }
 
+/** The variable's value may hold a password, and is repeated nowhere. */
+function withUpstream(request: Request, { network }: Policy, env: Environment): Request {
+  if (network.mode !== 'restricted') return request
+  const reading = upstreamOf(env)
+  if (reading.ok) return reading.value === undefined ? request : { ...request, upstream: reading.value }
+  throw new SandboxError('POLICY_INVALID', `https_proxy: expected ${reading.expected}, got something else.`, {
+    hint: "NO_PROXY='*' llm-do exec ...   (reaches hosts directly)",
+  })
+}
+
+/** TLS that ends here is verified by this host's bundle, and inside by the authority of the run alone. */
+function withAuthorities(request: Request, policy: Policy, env: Environment): Request {
+  if (policy.network.mode === 'none' || isTerminated(policy.network)) return request
+  const notBelow = untrustedDirectories({ policy, request })
+  const authorities = readAuthorities({ env, shown: TRUST_PLACES, notBelow })
+  return authorities === undefined ? request : { ...request, authorities }
+}
+
 /**
  * In a sandbox of our own there are no namespaces, and its walls stand around whatever is decided in it: `auto` is what can be had
  * there, which only narrows.
@@ -182,8 +204,9 @@ function settleInside(policy: Policy, { isInsideOwn }: HostFacts): Policy {
 export type EngineCheck = 'trial' | 'run'
 
 export async function prepareBy(options: ExecOptions, check: EngineCheck): Promise<Prepared> {
-  const { env, request, spoken, grant, sources, tools } = await readGrant(options)
-  const narrowed = keepSecrets((await options.narrow?.(grant, request)) ?? grant, grant)
+  const { env, request: asked, spoken, grant, sources, tools } = await readGrant(options)
+  const narrowed = keepSecrets((await options.narrow?.(grant, asked)) ?? grant, grant)
+  const request = withAuthorities(withUpstream(asked, narrowed, env), narrowed, env)
   refuseNetwork(narrowed, request)
   const needs = needsOf(narrowed, request.command)
   const permits = permitsOf(env, spoken)

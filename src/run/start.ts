@@ -14,6 +14,7 @@ import { runsDirectory } from '../backends/runs-directory.ts'
 import { hasLayers } from '../cow/layered.ts'
 import type { LayerPlace } from '../cow/layers.ts'
 import { layerDirectories, layersDirectoryFor } from '../cow/state-directory.ts'
+import { upstreamAuthorization } from '../network/upstream.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
 import { shellWord } from '../report/hints.ts'
 import { inputOf } from './callbacks.ts'
@@ -33,11 +34,10 @@ export async function start(prepared: Prepared): Promise<Outcome> {
   if (directory !== undefined)
     (await import('../host/secret.ts')).takeSecret({ env: options.env ?? process.env, uid: prepared.facts.uid })
   const planned = plannedRun(prepared, runId, { directory, continued: continued?.id })
-  const terminatedHosts = terminatedHostsOf(plan, planned.env)
   const answered = answering(prepared, runId)
   const outcome = await run({
     ...planned,
-    run: { ...planned.run, ...(terminatedHosts === undefined ? {} : { terminatedHosts }) },
+    run: { ...planned.run, ...secretsOf(planned) },
     stdio: stdioOf(prepared),
     signal: options.signal,
     bestEffort: policy.bestEffort,
@@ -46,6 +46,16 @@ export async function start(prepared: Prepared): Promise<Outcome> {
   // A runner that was killed has reported nothing, and may have left changes.
   const isLeft = directory !== undefined && outcome.layer === undefined && existsSync(join(directory, id))
   return { ...outcome, warnings, ...(isLeft && { layer: { directory, id } }) }
+}
+
+/** Looked up when the sandbox starts, and in no plan. */
+function secretsOf({ plan, env }: Pick<BackendRun, 'plan' | 'env'>): Partial<BackendRun['run']> {
+  const terminatedHosts = terminatedHostsOf(plan, env)
+  const authorization = plan.network.upstream === undefined ? undefined : upstreamAuthorization(env)
+  return {
+    ...(terminatedHosts === undefined ? {} : { terminatedHosts }),
+    ...(authorization === undefined ? {} : { upstreamAuthorization: authorization }),
+  }
 }
 
 /** Questions about hosts are answered while the run lives. A failure there refuses hosts, and nothing else. */
@@ -118,6 +128,7 @@ function plannedRun(
       stdin: stdinKind(options),
       ...(options.serve && { serve: options.serve }),
       ...(keepsErrors(options) && { keepsErrors: true }),
+      ...(request.authorities && { authorities: request.authorities.files }),
       ...(options.watchesLooks && { watchesLooks: true }),
     },
   }

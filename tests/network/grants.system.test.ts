@@ -40,7 +40,7 @@ async function started(by: Caller, name: string, ...words: readonly string[]): P
   onTestFinished(async () => void (await call(by, 'stop', name)))
 }
 
-/** What curl says inside: the answer, or its exit status. */
+/** The answer that curl gets inside, or its exit status. */
 async function fetched(by: Caller, name: string, url: string): Promise<string> {
   const { stdout, status } = await call(by, 'exec', '--in', name, '--', 'curl', '-sS', '--max-time', '20', url)
   return status === 0 ? stdout.toString().trim() : `curl ${status}`
@@ -294,7 +294,7 @@ def attempt(host):
 met = [attempt(f'n{i % 300}.flood.test') for i in range(310)]
 print(met.count('ConnectionResetError'), met.count('gaierror'))`
     const { stdout } = await call(by, 'exec', '--in', 'flood', '--', PYTHON, '-c', flood)
-    // What comes after the last question has no address any more.
+    // After the last question, names have no address any more.
     expect(stdout.toString()).toBe('64 246\n')
     expect(asked).toHaveLength(64)
     expect(new Set(asked).size).toBe(64)

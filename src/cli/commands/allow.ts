@@ -43,7 +43,7 @@ async function allowOne(network: LiveNetwork, answers: AsyncIterator<readonly st
   })
 }
 
-/** Of an address the rule is about names that lead there: no route of the running sandbox is changed. */
+/** A rule about an address permits names that lead there: the routes of the running sandbox stay. */
 const meant = (rule: HostRule): string =>
   rule.pattern.kind === 'range'
     ? `names may lead to ${printRule(rule)}; the address itself needs a new run`
