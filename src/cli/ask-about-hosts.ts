@@ -72,6 +72,7 @@ class Screen {
       read: (line) => readAnswer(line, question.profile),
       again: 'y or n? ',
       silence: 'no',
+      isSudden: true,
       signal: AbortSignal.any([ended, AbortSignal.timeout(PATIENCE_MS)]),
     })
     this.busy = asked.catch(() => undefined)

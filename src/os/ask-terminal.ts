@@ -16,17 +16,20 @@ export interface Asked<T> {
   /** At the end of input, after too many lines that are no answer, and when the signal comes first. */
   readonly silence: T
   readonly signal?: AbortSignal
+  /** The question comes while a person may type something else: that is dropped. */
+  readonly isSudden?: true
 }
 
 /** Wrong answers before silence. */
 const MOST_QUESTIONS = 5
 
 /** @returns undefined without a terminal */
-export async function askTerminal<T>({ text, read, again, silence, signal }: Asked<T>): Promise<T | undefined> {
+export async function askTerminal<T>(asked: Asked<T>): Promise<T | undefined> {
+  const { text, read, again, silence, signal } = asked
   const terminal = openTerminal()
   if (terminal === undefined) return undefined
   const { input, output } = terminal
-  forgetTyped(input)
+  if (asked.isSudden === true) forgetTyped(input)
   const reader = createInterface({ input, output, terminal: false })
   const lines = reader[Symbol.asyncIterator]()
   const stop = (): void => reader.close()

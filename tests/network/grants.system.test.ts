@@ -305,7 +305,7 @@ print(met.count('ConnectionResetError'), met.count('gaierror'))`
 
   test('nobody is asked where a name leads before the answer, a private address stays closed, and a deny rule is no question', async () => {
     const by = await own()
-    await started(by, 'asked', '--allow-later', '--deny-host', 'old.test')
+    await started(by, 'asked', '--allow-later', '--deny-host', 'old.test', '--allow-host', 'api.test')
     const asker = await answering(by.socket())
     const before: Record<string, number> = {}
     asker.on(([host = '', port = '']) => {
@@ -319,6 +319,7 @@ print(met.count('ConnectionResetError'), met.count('gaierror'))`
     expect(await fetched(by, 'asked', 'http://private.test/say')).toEqual(RESET)
     expect(await fetched(by, 'asked', 'http://loop.test/say')).toEqual(RESET)
     expect(await fetched(by, 'asked', 'http://old.test/say')).toBe(NO_HOST)
+    expect(await fetched(by, 'asked', 'http://api.test/say')).toEqual(SAYS('api.test'))
     expect(before).toEqual({ 'other.test': start, 'private.test': expect.any(Number), 'loop.test': expect.any(Number) })
     asker.close()
   })
@@ -381,12 +382,15 @@ print(met.count('ConnectionResetError'), met.count('gaierror'))`
     test('names and programs print as what they are, and output waits behind a question', async () => {
       const by = await own()
       const program = `
-import socket, sys
+import socket, sys, threading
 open('/proc/self/comm', 'w').write('\\x1b[2Jcu\\rrl')
+over = threading.Event()
+def paint():
+    while not over.wait(0.001): sys.stdout.write('\\x1b[1;1Hpainted over'); sys.stdout.flush()
+threading.Thread(target=paint).start()
 s = socket.create_connection(('xn--pypl-53dc.test', 443))
-sys.stdout.write('\\x1b[1;1Hpainted over'); sys.stdout.flush()
 try: s.recv(1)
-except OSError: print('refused')`
+except OSError: over.set()`
       await writeFile(join(by.cwd, 'paint.py'), program)
       const { screen } = await play(by, `${PYTHON} paint.py`, [{ until: 'allow it?', type: 'n\n' }], '--ro', '.')
       expect(screen).toContain('\\u{1b}[2Jcu\\u{d}rl connects to port 443 of')
