@@ -131,6 +131,12 @@ export const VERBS = {
   'net-proxy': 0,
   /** NAME PORT; read by launch, net; connections that go to the terminator */
   'net-terminate': 2,
+  /** HOST PORT AUTHORIZATION|none; read by net; the operator's proxy, through which hosts are reached; launch hides the last word from all others */
+  'net-upstream': 3,
+  /** PATTERN PORTS|* RULE; read by net; hosts that are reached without it */
+  'net-direct': 3,
+  /** later|ask; read by launch, net; the owner of the run may allow more hosts (net/grants.h); ask: connections to other hosts wait for an answer */
+  'net-grants': 1,
   /** TARGET MODE; read by stager */
   directory: 2,
   /** TARGET LINK; read by stager */
@@ -430,6 +436,7 @@ export const NET_VERDICTS = [
   'too-many',
   'published',
   'unresolved',
+  'granted',
 ] as const
 export type NetVerdict = (typeof NET_VERDICTS)[number]
 
@@ -596,6 +603,11 @@ export const KEY_VARIABLES = [
   'DOCKER_TIMEOUT',
   'DOCKER_MEMORY_LIMIT',
   'DOCKER_CPU_LIMIT',
+  'NODE_EXTRA_CA_CERTS',
+  'SSL_CERT_FILE',
+  'REQUESTS_CA_BUNDLE',
+  'GIT_SSL_CAINFO',
+  'CURL_CA_BUNDLE',
 ] as const
 /** One of them is in every path of a toolchain. */
 export const TOOLCHAIN_WORDS = [

@@ -69,6 +69,9 @@ enum verb {
   V_NET_DENY, /* PATTERN PORTS|* RULE; read by net */
   V_NET_PROXY, /* read by stager, init; HTTP and SOCKS proxies are there */
   V_NET_TERMINATE, /* NAME PORT; read by launch, net; connections that go to the terminator */
+  V_NET_UPSTREAM, /* HOST PORT AUTHORIZATION|none; read by net; the operator's proxy, through which hosts are reached; launch hides the last word from all others */
+  V_NET_DIRECT, /* PATTERN PORTS|* RULE; read by net; hosts that are reached without it */
+  V_NET_GRANTS, /* later|ask; read by launch, net; the owner of the run may allow more hosts (net/grants.h); ask: connections to other hosts wait for an answer */
   V_DIRECTORY, /* TARGET MODE; read by stager */
   V_SYMLINK, /* TARGET LINK; read by stager */
   V_FILE, /* TARGET MODE CONTENT; read by stager */
@@ -157,6 +160,9 @@ enum verb {
   ROW(V_NET_DENY, "net-deny", 3) \
   ROW(V_NET_PROXY, "net-proxy", 0) \
   ROW(V_NET_TERMINATE, "net-terminate", 2) \
+  ROW(V_NET_UPSTREAM, "net-upstream", 3) \
+  ROW(V_NET_DIRECT, "net-direct", 3) \
+  ROW(V_NET_GRANTS, "net-grants", 1) \
   ROW(V_DIRECTORY, "directory", 2) \
   ROW(V_SYMLINK, "symlink", 2) \
   ROW(V_FILE, "file", 3) \
@@ -307,6 +313,7 @@ enum net_verdict {
   NET_TOO_MANY = 6, /* allowed, and reset: more connections at once than the helper holds */
   NET_PUBLISHED = 7, /* an address and port of the host that lead to a server inside, whose port stands in the place of the rule */
   NET_UNRESOLVED = 8, /* allowed, and this host itself has found no address for the name */
+  NET_GRANTED = 9, /* no connection: the owner has added the rule while the sandbox ran */
 };
 
 #define NET_VERDICT_TABLE(ROW) \
@@ -317,7 +324,8 @@ enum net_verdict {
   ROW(NET_UNREACHABLE, "unreachable") \
   ROW(NET_TOO_MANY, "too-many") \
   ROW(NET_PUBLISHED, "published") \
-  ROW(NET_UNRESOLVED, "unresolved")
+  ROW(NET_UNRESOLVED, "unresolved") \
+  ROW(NET_GRANTED, "granted")
 
 /* Kinds of refusal. */
 enum observation {
@@ -399,7 +407,7 @@ enum key_word {
 };
 
 #define KEY_CALLER_WORDS 9
-#define KEY_VARIABLES "PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT", "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT"
+#define KEY_VARIABLES "PATH", "HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "ENABLE_DOCKER", "DOCKER_TIMEOUT", "DOCKER_MEMORY_LIMIT", "DOCKER_CPU_LIMIT", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "CURL_CA_BUNDLE"
 /* One of them is in every path of a toolchain. */
 #define TOOLCHAIN_WORDS ".asdf", ".bun", ".cargo", ".conda", ".deno", ".dotnet", ".gem", ".ghcup", ".goenv", ".jdks", ".jenv", ".juliaup", ".linuxbrew", ".local", ".nimble", ".nodenv", ".npm-global", ".nvm", ".opam", ".pixi", ".pyenv", ".rbenv", ".rustup", ".rye", ".sdkman", ".volta", ".yarn", "anaconda", "anaconda3", "cargo", "fnm", "go", "mambaforge", "micromamba", "miniconda", "miniconda3", "miniforge3", "nix", "opt", "sdk"
 /* Operators by which a shell starts another command. */
@@ -411,4 +419,4 @@ enum key_word {
 /* Our options whose value is the next word, unless it is in the same. */
 #define OPTIONS_BEFORE_VALUE "--add-header", "--add-host", "--after-secrets", "--allow-host", "--allow-local", "--allow-request", "--apply", "--approval", "--audit", "--backend", "--cache", "--cgroup-parent", "--cow", "--cow-continue", "--cow-keep", "--cow-size", "--cow-upper", "--cpu-time", "--cpus", "--credential", "--deny-host", "--device", "--docker-reuse", "--engine", "--env", "--hide", "--home", "--image", "--in", "--memory", "--net", "--output", "--pids", "--pool", "--profile", "--protect", "--protect-not", "--proxy", "--publish", "--read-bps", "--read-iops", "--require", "--ro", "--run", "--runtime", "--rw", "--rw-size", "--seccomp", "--shm", "--socket", "--swap", "--timeout", "--tmp", "--tmpfs", "--toolchains", "--why", "--workdir", "--worker", "--workshop", "--write-bps", "--write-iops", "--zone"
 /* Options without a value, or with one in the same word. */
-#define OPTIONS_ALONE "--allow-shell-syntax", "--argv", "--best-effort", "--die-with-parent", "--explain", "--git-identity", "--gpu", "--json", "--log", "--no-workspace", "--plan", "--repository", "--same-path", "--self-inside", "--ssh-agent", "--terminate-tls", "--tty"
+#define OPTIONS_ALONE "--allow-later", "--allow-shell-syntax", "--argv", "--ask-hosts", "--best-effort", "--die-with-parent", "--explain", "--git-identity", "--gpu", "--json", "--log", "--no-workspace", "--plan", "--repository", "--same-path", "--self-inside", "--ssh-agent", "--terminate-tls", "--tty"

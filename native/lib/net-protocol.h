@@ -19,6 +19,7 @@ enum {
   NET_INSIDE = 5,      /* the sockets come here */
   NET_REPORT = 6,
   NET_TERMINATOR = 7, /* the terminator's channel (net/terminator.h) */
+  NET_GRANTS = 8,     /* a listener for the owner of the run (net/grants.h) */
   NET_DESCRIPTORS_END,
 };
 

@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 
 #define RECORD_BYTES_MAX (8u << 20) /* a record without an argv of the kernel's largest size has a few KiB */
@@ -128,6 +130,30 @@ int record_write(int fd, const struct run_record *record) {
 void record_remove(int directory, const char *id, int fd) {
   unlinkat(directory, id, 0);
   close(fd);
+}
+
+/* A dot is in no id, so nothing takes it for a record. */
+static void socket_name(const char *id, char name[RUN_ID_MAX + 8]) { snprintf(name, RUN_ID_MAX + 8, "%.*s.net", RUN_ID_MAX, id); }
+
+int record_listen(int directory, const char *id) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  char name[RUN_ID_MAX + 8];
+  if (!is_run_id(id)) return errno = EINVAL, -1;
+  socket_name(id, name);
+  /* Through the descriptor: an address has room for 107 bytes only. */
+  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", directory, name);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return -1;
+  if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 8) == 0) return fd;
+  int error = errno;
+  close(fd);
+  return errno = error, -1;
+}
+
+void record_unlisten(int directory, const char *id) {
+  char name[RUN_ID_MAX + 8];
+  socket_name(id, name);
+  unlinkat(directory, name, 0);
 }
 
 const char *record_value(const struct record_content *content, const char *key, int n) {
@@ -253,6 +279,7 @@ static int prune_one(int directory, const char *name, int fd, void *data) {
   if (read_content(fd, &content) < 0) return 0;
   int left = clean_up_after(&content, janitor->patience_ms);
   free((void *)content.bytes);
+  if (left == 0) record_unlisten(directory, name);
   if (left == 0 && unlinkat(directory, name, 0) == 0) janitor->count++;
   return 0;
 }

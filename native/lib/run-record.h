@@ -32,6 +32,10 @@ int record_create(int directory, const char *id);
 int record_write(int fd, const struct run_record *record);
 void record_remove(int directory, const char *id, int fd);
 
+/* A listener next to the record, for the owner of the run: only this user can enter the directory. -1 with errno. */
+int record_listen(int directory, const char *id);
+void record_unlisten(int directory, const char *id);
+
 /* Cleans up after dead runs; returns how many are off the record. Waits up to patience_ms for the processes of each to end. */
 int records_prune(int directory, int patience_ms);
 

@@ -158,3 +158,12 @@ int address_of_socket(const struct sockaddr *name, struct address *address, uint
   *port = ntohs(v6->sin6_port);
   return 0;
 }
+
+uint16_t address_peer_port(int fd) {
+  struct sockaddr_storage name;
+  struct address address;
+  socklen_t size = sizeof name;
+  uint16_t port;
+  if (fd < 0 || getpeername(fd, (struct sockaddr *)&name, &size) < 0 || address_of_socket((struct sockaddr *)&name, &address, &port) < 0) return 0;
+  return port;
+}

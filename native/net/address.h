@@ -34,5 +34,7 @@ int address_is_of_sandbox(const struct address *address);
 void address_print(const struct address *address, char text[ADDRESS_TEXT_MAX]);
 /* IPv4 as such. Returns the size. */
 socklen_t address_to_socket(const struct address *address, uint16_t port, struct sockaddr_storage *name);
+/* Of the other end of a connection; 0 where there is none. */
+uint16_t address_peer_port(int fd);
 /* -1 for another family. */
 int address_of_socket(const struct sockaddr *name, struct address *address, uint16_t *port);

@@ -17,18 +17,21 @@
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 #include "net/walls.h"
+#include "net/grants.h"
 #include "net/hosts.h"
 #include "lib/loop.h"
 #include "net/name-server.h"
 #include "net/own-address.h"
 #include "net/proxy.h"
 #include "net/publish.h"
+#include "net/questions.h"
 #include "net/refused.h"
 #include "net/relay.h"
 #include "net/resolver.h"
 #include "net/rows.h"
 #include "net/stock.h"
 #include "net/terminator.h"
+#include "net/upstream.h"
 #include "net/verdicts.h"
 
 #include <errno.h>
@@ -47,6 +50,8 @@ static void read_plan(void) {
   if (hosts_read(&file) < 0) fail("net: names", "");
   if (own_address_open() < 0) fail("net: routes", "");
   if (terminator_read(&file) < 0) fail("net: terminator", "");
+  if (upstream_read(&file) < 0) fail("net: upstream proxy", "");
+  grants_read(&file);
   publish_listen(&file);
 }
 
@@ -98,6 +103,7 @@ static int sooner(int a, int b) { return a < 0 || (b >= 0 && b < a) ? b : a; }
 
 static uint64_t due(void *of) {
   int ms = sooner(sooner(relay_patience(), resolver_patience()), sooner(name_server_patience(), proxy_patience()));
+  ms = sooner(ms, questions_patience());
   (void)of;
   return ms < 0 ? 0 : now_ns() + (uint64_t)ms * 1000000;
 }
@@ -108,6 +114,7 @@ static void check_time(void *of) {
   resolver_check_time();
   name_server_check_time();
   proxy_check_time();
+  questions_check_time();
 }
 
 static const struct part PARTS[] = {{due, check_time}, {NULL, NULL}};
@@ -122,6 +129,7 @@ int main(int argc, char **argv) {
   struct source launch = {.fd = NET_REPORT, .ready = on_launch};
   if (loop_open() < 0 || loop_watch(&launch, EPOLLIN) < 0) fail("net: epoll", "");
   if (terminator_on(NET_TERMINATOR) < 0) fail("net: terminator", "");
+  if (grants_on(NET_GRANTS) < 0) fail("net: grants", "");
   unsigned connections = confine(id);
   if (has_plan && connections == 0) fail_with(EMFILE, "net: descriptors", "ulimit -n");
   relay_limit(connections);

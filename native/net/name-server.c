@@ -2,7 +2,9 @@
 
 #include "lib/report-failure.h"
 #include "net/dns-message.h"
+#include "net/questions.h"
 #include "net/resolver.h"
+#include "net/upstream.h"
 #include "net/verdicts.h"
 
 #include <errno.h>
@@ -82,10 +84,11 @@ static struct dns_answer no_such_name(int is_blocked) { return (struct dns_answe
 
 /* `address`: room for the one that the answer names. */
 static struct dns_answer answer_of(struct host *host, struct address *address) {
-  if (host->state != HOST_FOUND) verdict_unresolved(host);
-  if (host->state == HOST_FAILED) return (struct dns_answer){.code = DNS_SERVER_FAILURE};
-  if (host->state != HOST_FOUND) return no_such_name(0);
-  if (!verdict_of_answer(host)) return no_such_name(1);
+  int is_left_to_proxy = host->state != HOST_FOUND && upstream_serves(host, 0); /* which may know it where this host does not */
+  if (host->state != HOST_FOUND && !is_left_to_proxy) verdict_unresolved(host);
+  if (host->state == HOST_FAILED && !is_left_to_proxy) return (struct dns_answer){.code = DNS_SERVER_FAILURE};
+  if (host->state != HOST_FOUND && !is_left_to_proxy) return no_such_name(0);
+  if (!is_left_to_proxy && !verdict_of_answer(host)) return no_such_name(1);
   if (hosts_place(host) < 0) return (struct dns_answer){.code = DNS_REFUSED};
   *address = address_of_v4(host->stand_in);
   return (struct dns_answer){.address = address};
@@ -142,8 +145,17 @@ static void answer_reverse(const struct asker *asker, const unsigned char *bytes
   send_answer(asker, bytes, question, host ? &found : &none);
 }
 
+/* A name is resolved only after a person has allowed it, when the command connects to it. */
+static int answer_unlisted(const struct asker *asker, const unsigned char *bytes, const struct dns_question *question) {
+  struct host *host = questions_may_come(question->name) ? hosts_find(question->name) : NULL;
+  if (!host || hosts_place(host) < 0) return -1;
+  struct address address = address_of_v4(host->stand_in);
+  return send_answer(asker, bytes, question, &(struct dns_answer){.address = &address}), 0;
+}
+
 static void answer_host(const struct asker *asker, const unsigned char *bytes, size_t size, const struct dns_question *question) {
   struct dns_answer blocked = no_such_name(1), refused = {.code = DNS_REFUSED};
+  if (answer_unlisted(asker, bytes, question) == 0) return;
   if (!verdict_of_question(question->name)) return send_answer(asker, bytes, question, &blocked);
   if (resolve(asker, bytes, size, question) < 0) send_answer(asker, bytes, question, &refused);
 }

@@ -1,10 +1,12 @@
 #include "net/relay.h"
 
 #include "lib/report-failure.h"
+#include "net/questions.h"
 #include "net/resolver.h"
 #include "net/rows.h"
 #include "net/stock.h"
 #include "net/terminator.h"
+#include "net/upstream.h"
 #include "net/verdicts.h"
 
 #include <errno.h>
@@ -50,12 +52,15 @@ struct connection {
   struct net_row *row; /* NULL = there are too many */
   struct address address[HOST_ADDRESSES_MAX]; /* as they were when the dialling began */
   int count, tried;
-  int is_waiting; /* for the resolver */
+  struct host *asked; /* of the resolver; NULL = it does not wait */
+  int is_tunnelled; /* `outside` leads to the operator's proxy */
+  struct upstream_answer answer;
   int is_dialled; /* some address was tried */
   int is_published; /* `outside` is a socket of the stock, and the server is inside */
   int error;      /* why it could not be made, so far */
   void (*failed)(int fd, const struct host *host, const struct address *address, uint16_t port, int error); /* NULL = by a reset */
   uint64_t give_up_at;
+  uint64_t in, out; /* bytes */
 };
 
 static char buffer[CHUNK_MAX];
@@ -94,7 +99,8 @@ static void give_back(struct source *source) {
 
 static void finish(struct connection *connection) {
   leave_dialled(connection);
-  if (connection->is_waiting) resolver_forget(connection->host, &connection->waiter);
+  rows_end(connection->row, connection->inside.source.fd, connection->in, connection->out);
+  if (connection->asked) resolver_forget(connection->asked, &connection->waiter);
   drop_kept(&connection->up), drop_kept(&connection->down);
   if (connection->is_published) give_back(&connection->outside.source);
   loop_close(&connection->inside.source), loop_close(&connection->outside.source);
@@ -144,6 +150,7 @@ static ssize_t send_some(int fd, const char *bytes, size_t size) {
 static void count_bytes(struct flow *flow, size_t size) {
   struct connection *connection = flow->from->connection;
   int is_out = (flow == &connection->up) != connection->is_published; /* a published server answers what comes up */
+  *(is_out ? &connection->out : &connection->in) += size;
   if (connection->row) *(is_out ? &connection->row->bytes_out : &connection->row->bytes_in) += size;
 }
 
@@ -225,12 +232,9 @@ static int pass_to_terminator(struct connection *connection) {
   return fd < 0 ? -1 : 0;
 }
 
-static void on_dialled(struct source *source, uint32_t events) {
-  struct connection *connection = ((struct end *)source)->connection;
-  int error = 0;
-  socklen_t size = sizeof error;
-  (void)events;
-  if (getsockopt(source->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 || error) return connection->error = error, dial_next(connection);
+/* The command reaches the host from now on. */
+static void go_through(struct connection *connection) {
+  struct source *source = &connection->outside.source;
   leave_dialled(connection);
   if (terminator_serves(connection->host, connection->port) && pass_to_terminator(connection) < 0) {
     connection->error = ECONNREFUSED;
@@ -239,6 +243,30 @@ static void on_dialled(struct source *source, uint32_t events) {
   }
   source->ready = on_end;
   go_on(connection);
+}
+
+static void on_answer(struct source *source, uint32_t events) {
+  struct connection *connection = ((struct end *)source)->connection;
+  (void)events;
+  int heard = upstream_hear(source->fd, &connection->answer);
+  if (heard > 0) go_through(connection);
+  else if (heard < 0) connection->error = ECONNREFUSED, dial_next(connection);
+}
+
+static void ask_proxy(struct connection *connection) {
+  struct source *source = &connection->outside.source;
+  connection->answer = (struct upstream_answer){.size = 0};
+  source->ready = on_answer;
+  if (upstream_ask(source->fd, connection->host, connection->port) < 0 || loop_watch(source, EPOLLIN) < 0) dial_next(connection);
+}
+
+static void on_dialled(struct source *source, uint32_t events) {
+  struct connection *connection = ((struct end *)source)->connection;
+  int error = 0;
+  socklen_t size = sizeof error;
+  (void)events;
+  if (getsockopt(source->fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 || error) return connection->error = error, dial_next(connection);
+  (connection->is_tunnelled ? ask_proxy : go_through)(connection);
 }
 
 /* A socket of the stock for each address: one that was connected to an IPv4 address reaches no IPv6 one any more. */
@@ -258,7 +286,7 @@ static int dial(struct connection *connection, const struct address *address) {
   if (connection->is_published) return dial_server(connection, address);
   struct sockaddr_storage name;
   struct source *source = &connection->outside.source;
-  socklen_t size = address_to_socket(address, connection->port, &name);
+  socklen_t size = address_to_socket(address, connection->is_tunnelled ? upstream_port() : connection->port, &name);
   int on = 1;
   loop_close(source);
   *source = (struct source){.fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .ready = on_dialled};
@@ -273,7 +301,7 @@ static int dial(struct connection *connection, const struct address *address) {
 static void dial_next(struct connection *connection) {
   while (connection->tried < connection->count) {
     const struct address *address = &connection->address[connection->tried++];
-    int may_dial = !connection->host || verdict_of_address(connection->host, address, connection->port);
+    int may_dial = !connection->host || connection->is_tunnelled || verdict_of_address(connection->host, address, connection->port);
     if (!may_dial) connection->error = EACCES;
     connection->is_dialled |= may_dial;
     if (may_dial && dial(connection, address) == 0) return;
@@ -291,9 +319,32 @@ static void begin_dialling(struct connection *connection) {
   dial_next(connection);
 }
 
+static void ask_resolver(struct connection *connection, struct host *host) {
+  connection->asked = host;
+  if (resolver_ask(host, &connection->waiter) == 0) return;
+  connection->asked = NULL;
+  fail_connection(connection);
+  hosts_release(host);
+}
+
+/* Where this host knows no address the name alone was judged. One that leads to private addresses only stays closed. */
+static int may_tunnel(const struct connection *connection, const struct host *host) {
+  if (host->state != HOST_FOUND) return 1;
+  for (int i = 0; i < host->count; i++)
+    if (verdict_of_address(host, &host->address[i], connection->port)) return 1;
+  return 0;
+}
+
+static void begin_tunnel(struct connection *connection, struct host *host) {
+  if (hosts_place(host) < 0 || !may_tunnel(connection, host)) return connection->error = EACCES, fail_connection(connection);
+  connection->is_tunnelled = 1;
+  ask_resolver(connection, upstream_host());
+}
+
 static void on_resolved(struct waiter *waiter, struct host *host) {
   struct connection *connection = (struct connection *)((char *)waiter - offsetof(struct connection, waiter));
-  connection->is_waiting = 0;
+  connection->asked = NULL;
+  if (!connection->is_tunnelled && upstream_serves(host, connection->port)) return begin_tunnel(connection, host);
   /* A name that came by a proxy gets a stand-in although no client asked for its address: a host without one is forgotten. */
   connection->count = host->state == HOST_FOUND && hosts_place(host) == 0 ? host->count : 0;
   memcpy(connection->address, host->address, sizeof connection->address);
@@ -306,12 +357,7 @@ static void reach(struct connection *connection) {
     connection->count = 1;
     return begin_dialling(connection);
   }
-  connection->is_waiting = 1;
-  if (resolver_ask(connection->host, &connection->waiter) == 0) return;
-  struct host *host = connection->host;
-  connection->is_waiting = 0;
-  fail_connection(connection);
-  hosts_release(host);
+  ask_resolver(connection, connection->host);
 }
 
 int relay_patience(void) { return dialled ? TICK_MS : -1; }
@@ -371,7 +417,10 @@ static void on_accepted(int fd) {
   int is_allowed, on = 1;
   if (getsockname(fd, (struct sockaddr *)&name, &size) < 0 || address_of_socket((struct sockaddr *)&name, &address, &port) < 0) return refuse(fd);
   struct host *host = address_is_v4(&address) ? hosts_find_by_stand_in(address_v4(&address)) : NULL;
+  if (host && questions_hold(host->name, port, fd, on_accepted)) return;
+  rows_judge(fd);
   struct net_row *row = verdict_of_connection(host, &address, port, &is_allowed);
+  rows_judge(-1);
   struct connection *connection = is_allowed ? new_connection(fd) : NULL;
   if (is_allowed && !connection) count_again(row, NET_TOO_MANY);
   if (!connection) return refuse(fd);

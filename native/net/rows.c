@@ -22,7 +22,19 @@ static struct net_row *find(const char *host, uint16_t port, enum net_verdict ve
   return NULL;
 }
 
+static const struct rows_watcher *watcher;
+static int judged = -1;
+
+void rows_watch(const struct rows_watcher *wanted) { watcher = wanted; }
+
+void rows_judge(int fd) { judged = fd; }
+
+void rows_end(const struct net_row *row, int fd, uint64_t in, uint64_t out) {
+  if (row && watcher) watcher->ended(row, address_peer_port(fd), in, out);
+}
+
 struct net_row *rows_count(const char *host, uint16_t port, enum net_verdict verdict, const char *rule) {
+  if (watcher) watcher->counted(host, port, verdict, rule ? rule : "", address_peer_port(judged));
   struct net_row *row = find(host, port, verdict);
   if (!row && !has_room(verdict)) return head.omitted++, NULL;
   if (!row) {

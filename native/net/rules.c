@@ -1,6 +1,7 @@
 #include "net/rules.h"
 
 #include "lib/report-failure.h"
+#include "net/host-name.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,18 +31,40 @@ static int read_rule(const struct entry *entry, struct rule *rule) {
   return read_ports(entry->word[1], rule);
 }
 
-int rules_read(const struct launchfile *file, struct rules *rules) {
+int rules_read(const struct launchfile *file, enum verb allow, struct rules *rules) {
   struct entry entry;
   size_t position = 0;
   *rules = (struct rules){.allow = calloc(file->count + 1, sizeof *rules->allow), .deny = calloc(file->count + 1, sizeof *rules->deny)};
   if (!rules->allow || !rules->deny) return -1;
   while (launchfile_next(file, &position, &entry)) {
-    struct rule *rule = entry.verb == V_NET_ALLOW  ? &rules->allow[rules->allow_count++]
+    struct rule *rule = entry.verb == allow        ? &rules->allow[rules->allow_count++]
                         : entry.verb == V_NET_DENY ? &rules->deny[rules->deny_count++]
                                                    : NULL;
     if (rule && read_rule(&entry, rule) < 0) return errno = EINVAL, -1;
   }
   return 0;
+}
+
+static int is_pattern(const char *text) {
+  char name[HOST_NAME_BYTES];
+  struct address_range range;
+  if (address_parse_range(text, &range) == 0) return 1;
+  if (strncmp(text, "*.", 2) == 0) text += 2;
+  return host_name_canonical(text, strlen(text), name) == 0 && strcmp(name, text) == 0;
+}
+
+const struct rule *rules_add(struct rules *rules, const char *const word[3]) {
+  static size_t added;
+  struct entry entry = {.verb = V_NET_ALLOW};
+  struct rule rule, *all;
+  if (added == RULES_ADDED_MAX || !is_pattern(word[0])) return NULL;
+  for (int i = 0; i < 3; i++)
+    if (!(entry.word[i] = strdup(word[i]))) return NULL; /* a helper without memory adds nothing more */
+  if (read_rule(&entry, &rule) < 0 || !(all = realloc(rules->allow, (rules->allow_count + 1) * sizeof *all))) return NULL;
+  rules->allow = all;
+  all[rules->allow_count] = rule;
+  added++;
+  return &all[rules->allow_count++];
 }
 
 /* ---- judging ---- */

@@ -21,13 +21,17 @@ struct rules {
   size_t allow_count, deny_count;
 };
 
+#define RULES_ADDED_MAX 256
+
 struct judgement {
   int is_allowed;
   const struct rule *rule; /* that decided; NULL = none covers the host */
 };
 
-/* Words stay those of the file. Returns 0, or -1 with errno. */
-int rules_read(const struct launchfile *file, struct rules *rules);
+/* The entries of a verb allow, those of net-deny deny. Words stay those of the file. Returns 0, or -1 with errno. */
+int rules_read(const struct launchfile *file, enum verb allow, struct rules *rules);
+/* One more, of the words of a net-allow entry, which are copied. NULL where they are none or there are too many. */
+const struct rule *rules_add(struct rules *rules, const char *const word[3]);
 
 /* `name`: canonical. */
 struct judgement rules_judge_name(const struct rules *rules, const char *name, uint16_t port);

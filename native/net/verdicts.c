@@ -5,9 +5,23 @@
 
 static struct rules rules;
 
-int verdicts_read(const struct launchfile *file) { return rules_read(file, &rules); }
+int verdicts_read(const struct launchfile *file) { return rules_read(file, V_NET_ALLOW, &rules); }
 
 static const char *text_of(const struct rule *rule) { return rule ? rule->text : NULL; }
+
+int verdicts_add(const char *const word[3], const char **denial) {
+  const struct rule *rule = rules_add(&rules, word);
+  if (!rule) return -1;
+  struct judgement judgement = rules_judge_any_port(&rules, rule->name);
+  if (rule->kind == RULE_NAME && !judgement.is_allowed) return *denial = text_of(judgement.rule), 0;
+  (void)rows_count(word[0], 0, NET_GRANTED, rule->text);
+  return 0;
+}
+
+int verdict_is_open(const char *name, uint16_t port) {
+  struct judgement judgement = port ? rules_judge_name(&rules, name, port) : rules_judge_any_port(&rules, name);
+  return !judgement.is_allowed && !judgement.rule;
+}
 
 static struct net_row *count_refusal(const char *host, uint16_t port, const struct judgement *judgement) {
   return rows_count(host, port, judgement->rule ? NET_DENIED : NET_NOT_LISTED, text_of(judgement->rule));

@@ -9,8 +9,14 @@
 /* -1 with errno. */
 int verdicts_read(const struct launchfile *file);
 
+/* Adds a rule that the owner allows (rules_add), and its row. -1: it is none, or there are too many; *denial: the rule that takes all of it,
+ * or NULL. */
+int verdicts_add(const char *const word[3], const char **denial);
+
 /* Whether the name may be asked for at all. */
 int verdict_of_question(const char *name);
+/* Whether no rule speaks of this host on this port (0: on any), so that a person may be asked. */
+int verdict_is_open(const char *name, uint16_t port);
 /* A connection to this host, or to this listed address (host NULL): its row where it is allowed, else NULL. */
 struct net_row *verdict_of_connection(const struct host *host, const struct address *address, uint16_t port, int *is_allowed);
 /* The same for what a client of the proxy asks for; `*rule` is the one that denies it, or NULL. */

@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #define CONNECTIONS_MAX 4096  /* two descriptors each */
-#define OTHER_DESCRIPTORS 720 /* stock, listeners, resolver, clients of the name server and of the proxy */
+#define OTHER_DESCRIPTORS 800 /* stock, listeners, resolver, clients of the name server, of the proxy and of the owner, held connections */
 
 /* `id`: to be taken, 0 = the caller's own. Failures end the process with a report. Returns how many connections there may be, at most
  * CONNECTIONS_MAX: fewer, or none, where the caller's limit of descriptors is low. */

@@ -129,6 +129,7 @@ void run_sweep(struct run *run) {
 
 void run_release(struct run *run) {
   run_release_layer(run);
+  if (run->net.has_grants) record_unlisten(run->host.records, run->id);
   int is_gone = run->host.cgroup < 0 || cgroup_end(run->host.cgroup_parent, run->host.cgroup_name, run->host.cgroup) == 0;
   /* What could not be removed stays on record, for the janitor. */
   if (run->host.record >= 0 && is_gone) record_remove(run->host.records, run->id, run->host.record);

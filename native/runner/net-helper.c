@@ -27,7 +27,8 @@ static _Noreturn void become_helper(const struct net_helper_start *start, pid_t 
   if (null < 0) fail("net: open", "/dev/null");
   int plan = start->launch_file < 0 ? null : start->launch_file, control = start->control < 0 ? null : start->control;
   int terminator = start->terminator < 0 ? null : start->terminator;
-  const int from[] = {null, null, null, plan, control, inside, report, terminator};
+  int grants = start->grants < 0 ? null : start->grants;
+  const int from[] = {null, null, null, plan, control, inside, report, terminator, grants};
   if (place_descriptors(from, NET_DESCRIPTORS_END) < 0) fail("net: place descriptors", "");
   fail_through(NET_CONTROL);
   sigfillset(&all);

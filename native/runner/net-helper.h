@@ -14,6 +14,7 @@ struct net_helper {
   struct source names; /* of a sandbox without network: where names are asked for, until the first question */
   int inside; /* then: our end of the socket of which its sockets came; -1 without */
   int terminator; /* the channel of a terminator, until the helper has it; -1 without */
+  int has_grants; /* its owner's socket is next to the record of the run */
   struct net_report *result; /* NULL until the end; never freed */
 };
 #define NET_HELPER_NONE {.pid = 0, .report = -1, .names = SOURCE_NONE, .inside = -1, .terminator = -1}
@@ -22,6 +23,7 @@ struct net_helper_start {
   const char *program;
   int launch_file; /* a memfd of its own: it reads from the start; -1 = it only answers that there are no names */
   int terminator;  /* its channel (net/terminator.h); -1 = there is none */
+  int grants;      /* a listener for the owner of the run (net/grants.h); -1 = there is none */
   int control;     /* takes reports of what fails; -1 = nobody wants to know */
   uid_t id;        /* to be taken, 0 = ours */
 };

@@ -97,13 +97,23 @@ static struct net_helper_start net_helper_of(const struct run *run, char program
   const char *slash = strrchr(run->init, '/');
   int length = slash ? (int)(slash - run->init) + 1 : 0;
   int is_long = snprintf(program, PATH_MAX, "%.*snet", length, run->init) >= PATH_MAX;
-  return (struct net_helper_start){is_long ? NULL : program, -1, -1, -1, getuid() == 0 ? NET_HELPER_ID + (uid_t)getpid() : 0};
+  return (struct net_helper_start){is_long ? NULL : program, -1, -1, -1, -1, getuid() == 0 ? NET_HELPER_ID + (uid_t)getpid() : 0};
 }
 
 /* Held, it would hide from the terminator that the helper has ended. */
 static void drop_terminator(struct run *run) {
   if (run->net.terminator >= 0) close(run->net.terminator);
   run->net.terminator = -1;
+}
+
+/* The owner of the run may speak to its helper: by a socket next to the record of the run. */
+static int listen_for_grants(struct run *run) {
+  struct entry grants;
+  if (!launchfile_find(&run->file, V_NET_GRANTS, &grants)) return -1;
+  int fd = run->host.records < 0 ? -1 : record_listen(run->host.records, run->id);
+  if (fd < 0) run_refuse(run, "launch: socket of the network", run->id);
+  run->net.has_grants = 1;
+  return fd;
 }
 
 static int start_net_helper(struct run *run, int control) {
@@ -113,9 +123,11 @@ static int start_net_helper(struct run *run, int control) {
   start.launch_file = run_sealed(run, run->file.bytes, run->file.size, "launch-file");
   start.control = control;
   start.terminator = run->net.terminator;
+  start.grants = listen_for_grants(run);
   int inside = net_helper_start(&run->net, &start);
   if (inside < 0) run_refuse(run, "launch: net helper", program);
   close(start.launch_file);
+  if (start.grants >= 0) close(start.grants); /* held, it would take clients after the end of the helper */
   drop_terminator(run);
   return inside;
 }
@@ -133,13 +145,26 @@ void run_drop_stdio(struct run *run) {
   }
 }
 
+/* The authorization for the operator's proxy is for the helper alone: this copy goes inside. */
+static int seal_for_inside(struct run *run) {
+  struct entry upstream;
+  if (!launchfile_find(&run->file, V_NET_UPSTREAM, &upstream)) return run_sealed(run, run->file.bytes, run->file.size, "launch-file");
+  char *copy = malloc(run->file.size);
+  if (!copy) run_refuse(run, "launch: memory", "");
+  memcpy(copy, run->file.bytes, run->file.size);
+  memset(copy + (upstream.word[2] - run->file.bytes), '*', strlen(upstream.word[2]));
+  int fd = run_sealed(run, copy, run->file.size, "launch-file");
+  free(copy);
+  return fd;
+}
+
 void run_start(struct run *run) {
   int control[2], errors[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0) run_refuse(run, "launch: socketpair", "");
   if (pipe2(errors, O_CLOEXEC | O_NONBLOCK) < 0) run_refuse(run, "launch: pipe", "");
   /* High numbers: the stager places them at 0-8 and must not overwrite one before it is placed. */
   struct stage stage = {.file = &run->file,
-                        .launch_file = run_sealed(run, run->file.bytes, run->file.size, "launch-file"),
+                        .launch_file = seal_for_inside(run),
                         .command = command_block(run),
                         .control = control[1],
                         .errors = errors[1],

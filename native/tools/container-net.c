@@ -49,7 +49,7 @@ static int start_helper(struct net_helper *helper, const char *program, const st
   int pair[2], file = sealed(plan);
   uid_t id = getuid() == 0 ? NET_HELPER_ID + (uid_t)getpid() : 0;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) err(125, "socketpair");
-  int inside = net_helper_start(helper, &(struct net_helper_start){program, file, -1, pair[1], id});
+  int inside = net_helper_start(helper, &(struct net_helper_start){program, file, -1, -1, pair[1], id});
   if (inside < 0) err(125, "%s", program);
   close(file), close(pair[1]);
   *control = pair[0];

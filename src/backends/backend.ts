@@ -77,6 +77,10 @@ export interface RunInputs {
   readonly continued?: string
   /** Hosts whose TLS ends on this one, with the secrets that go to them; absent without. */
   readonly terminatedHosts?: readonly TerminatedHost[]
+  /** Certificates for the files that the plan names. */
+  readonly authorities?: readonly { readonly target: string; readonly content: string }[]
+  /** Proves the user to the operator's proxy; absent without. */
+  readonly upstreamAuthorization?: string
   readonly stdin: StdinKind
   /** The sandbox serves other commands, which are asked for there, from the moment on at which this is called. */
   readonly serve?: { readonly directory: string; readonly onServing: () => void }

@@ -67,6 +67,7 @@ export const KEY_SUPPORT: Readonly<Record<string, Row>> = {
   'network.proxy': BY_NAME,
   'network.hosts': row('refused', { namespace: 'kept', docker: 'kept' }),
   'network.afterSecrets': WALL,
+  'network.grants': OWN_NETWORK,
   'network.terminate': OWN_NETWORK,
   'network.credentials': OWN_NETWORK,
   'network.requests': OWN_NETWORK,
@@ -166,6 +167,11 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
     isAsked: ({ network }) => isTerminated(network),
     why: 'credentials and limits of requests (network.terminate) are held for the namespace backend only',
     fix: '--backend namespace',
+  },
+  'network.grants': {
+    isAsked: ({ network }) => network.grants !== undefined,
+    why: 'hosts are added to a running sandbox of the namespace backend only',
+    fix: '--backend namespace, or leave out --allow-later and --ask-hosts',
   },
   cgroupParent: {
     isAsked: ({ cgroupParent }) => cgroupParent !== undefined,

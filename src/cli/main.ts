@@ -36,6 +36,7 @@ const LOADERS: Readonly<Record<SubcommandName, () => Promise<Subcommand>>> = {
   logs: async () => (await import('./commands/logs.ts')).logs,
   stop: async () => (await import('./commands/stop.ts')).stop,
   ps: async () => (await import('./commands/ps.ts')).ps,
+  allow: async () => (await import('./commands/allow.ts')).allow,
   kill: async () => (await import('./commands/kill.ts')).kill,
   prune: async () => (await import('./commands/prune.ts')).prune,
   images: async () => (await import('./commands/images.ts')).images,

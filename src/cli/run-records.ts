@@ -7,7 +7,10 @@ import { runsDirectory } from '../backends/runs-directory.ts'
 import { SandboxError } from '../error.ts'
 import { hostCall } from '../os/native-programs.ts'
 import { type ProgramCall, type ProgramEnd, runProgram, runProgramSync } from '../os/run-program.ts'
+import { neutralise } from '../report/text.ts'
 import { makeOwnDirectory } from '../run/caller.ts'
+import { runIdOf } from '../run/named-sandboxes.ts'
+import { meantBy } from '../text/shortened-id.ts'
 import type { Environment } from './call.ts'
 
 export interface RunsReply {
@@ -67,3 +70,15 @@ export function listRuns(env: Environment): readonly RunLine[] {
 
 /** What a record of another user's says is that user's word: nothing is done by it. */
 export const isOwn = ({ uid }: RunLine): boolean => uid === process.getuid?.()
+
+/**
+ * The live run of this user that a word names: the name of a sandbox, an ID, or its unique beginning.
+ * @throws SandboxError RUN_NOT_FOUND
+ */
+export function ownRun(env: Environment, word: string): RunLine {
+  const [run, ...others] = meantBy(runIdOf(env, word), listRuns(env).filter(isOwn))
+  if (run !== undefined && others.length === 0) return run
+  const why =
+    run === undefined ? `no run ${neutralise(word)} of this user is alive` : `${neutralise(word)} begins several runs`
+  throw new SandboxError('RUN_NOT_FOUND', `${why}.`, { hint: 'llm-do ps' })
+}

@@ -217,7 +217,17 @@ export const SUBCOMMANDS = [
     flags: [
       { name: 'ended', help: 'List the sandboxes in the background that have ended, until they are stopped.' },
       { name: 'cow', help: 'List the runs whose changes wait to be applied.' },
+      { name: 'net', argument: 'NAME', help: 'Print the connections of one run (name or ID) as they happen.' },
       JSON_FLAG,
+    ],
+  },
+  {
+    name: 'allow',
+    group: 'Background',
+    help: 'Allow a live run more hosts (it was started with --allow-later or --ask-hosts).',
+    arguments: [
+      { name: 'ID', completes: 'runs' },
+      { name: 'HOST', repeats: true, completes: 'refused-hosts' },
     ],
   },
   {

@@ -40,9 +40,9 @@ export function isCacheable({ plan, policy, request, shippedProfiles, given }: C
   }
 }
 
-/** Secrets are looked up for each run, and an authority is made for it; what an observer saw, node explains. */
-export const isForNode = ({ trust, needs }: Pick<Plan, 'trust' | 'needs'>): boolean =>
-  trust !== undefined || needs.includes('explain')
+/** Secrets are looked up for each run, and an authority is made for it; what an observer saw, node explains; node asks about hosts; a proxy's variable may hold a password. */
+export const isForNode = ({ trust, needs, network }: Pick<Plan, 'trust' | 'needs' | 'network'>): boolean =>
+  trust !== undefined || needs.includes('explain') || network.grants === 'ask' || network.upstream !== undefined
 
 /** A terminal belongs to the caller from the start, a port of this host to one sandbox, and a copy is of what its command finds; everything else can be handed over later. */
 export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): boolean {
@@ -52,6 +52,7 @@ export function isPoolable({ plan, policy }: Pick<Planned, 'plan' | 'policy'>): 
     !plan.tty &&
     !isForNode(plan) &&
     plan.network.publish === undefined &&
+    plan.network.grants === undefined &&
     plan.layer?.upper !== 'copy'
   )
 }

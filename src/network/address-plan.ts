@@ -31,7 +31,7 @@ export interface AddressPlan {
 const FIRST_NAME = 0xc6120100
 const FIRST_WILDCARD = 0xc6124000
 const WILDCARD_BITS = 10
-/** For every name that is reached while a network is recorded. */
+/** For every name that is reached while a network is recorded, and for those that are allowed while the command runs. */
 const FIRST_RECORDED = 0xc613c000
 const RECORDED_BITS = 14
 
@@ -50,6 +50,7 @@ type Ports = readonly number[] | '*'
 
 /** The ports on which something of the pattern may be reachable: all that allow rules name, without what is denied for all of it. */
 function portsOf(rules: HostRules, pattern: HostPattern): Ports {
+  if (rules.canGrow === true) return '*'
   const covering = rules.allow.filter((rule) => patternCovers(rule.pattern, pattern)).map(allowedPorts)
   if (covering.includes('*')) return '*'
   const ports = [...new Set(covering.flat() as readonly number[])].sort((a, b) => a - b)
@@ -130,7 +131,7 @@ function planRanges(rules: HostRules): readonly Diversion[] {
 
 export function planAddresses(rules: HostRules): AddressPlan {
   const [names, wildcards] = [planNames(rules), planWildcards(rules)]
-  const recorded = uniquePatterns(rules, 'any').map(() => RECORDED)
+  const recorded = rules.canGrow === true || uniquePatterns(rules, 'any').length > 0 ? [RECORDED] : []
   return {
     standIns: [...names.standIns, ...wildcards.standIns, ...recorded],
     diversions: [

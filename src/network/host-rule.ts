@@ -99,6 +99,8 @@ export function allowsAllOf(outer: HostRule, inner: HostRule): boolean {
 export interface HostRules {
   readonly allow: readonly HostRule[]
   readonly deny: readonly HostRule[]
+  /** Rules can be added while the sandbox runs. */
+  readonly canGrow?: true
 }
 
 export interface Judgement {
@@ -130,6 +132,7 @@ export interface WrittenRules {
   readonly deny: readonly string[]
   readonly local?: readonly number[]
   readonly record?: true
+  readonly grants?: string
 }
 
 const parseAll = (texts: readonly string[]): readonly HostRule[] => texts.flatMap((text) => parseRule(text) ?? [])
@@ -138,7 +141,11 @@ const parseAll = (texts: readonly string[]): readonly HostRule[] => texts.flatMa
 const RECORD: HostRule = { pattern: { kind: 'any' }, port: '*' }
 
 /** The rules of a policy, which has them in canonical form. */
-export function rulesOf({ allow, deny, local = [], record }: WrittenRules): HostRules {
+export function rulesOf({ allow, deny, local = [], record, grants }: WrittenRules): HostRules {
   const own = local.map((port): HostRule => ({ pattern: { kind: 'name', name: LOCAL_NAME }, port }))
-  return { allow: [...parseAll(allow), ...own, ...(record === true ? [RECORD] : [])], deny: parseAll(deny) }
+  return {
+    allow: [...parseAll(allow), ...own, ...(record === true ? [RECORD] : [])],
+    deny: parseAll(deny),
+    ...(grants === undefined ? {} : { canGrow: true }),
+  }
 }

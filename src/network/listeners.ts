@@ -63,6 +63,7 @@ export function planListeners(plan: AddressPlan): readonly Listener[] {
 
 /** Why listeners cannot do what the rules say; undefined when they can. */
 export function listenerObstacle(rules: HostRules): string | undefined {
+  if (rules.canGrow === true) return 'hosts can be added while the command runs (network.grants)'
   const plan = planAddresses(rules)
   const listeners = planListeners(plan)
   if (plan.diversions.some(({ port }) => port === '*')) return 'a rule is for every port'

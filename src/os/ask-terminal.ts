@@ -3,7 +3,7 @@
  * the command must not answer for the person.
  * Edge: reads and writes the controlling terminal.
  */
-import { openSync } from 'node:fs'
+import { closeSync, constants, openSync, readSync } from 'node:fs'
 import { createInterface } from 'node:readline/promises'
 import { ReadStream, WriteStream } from 'node:tty'
 
@@ -13,20 +13,28 @@ export interface Asked<T> {
   readonly read: (line: string) => T | undefined
   /** Printed after an invalid answer. */
   readonly again: string
-  /** At the end of input, and after too many lines that are no answer. */
+  /** At the end of input, after too many lines that are no answer, and when the signal comes first. */
   readonly silence: T
+  readonly signal?: AbortSignal
+  /** The question comes while a person may type something else: that is dropped. */
+  readonly isSudden?: true
 }
 
 /** Wrong answers before silence. */
 const MOST_QUESTIONS = 5
 
 /** @returns undefined without a terminal */
-export async function askTerminal<T>({ text, read, again, silence }: Asked<T>): Promise<T | undefined> {
+export async function askTerminal<T>(asked: Asked<T>): Promise<T | undefined> {
+  const { text, read, again, silence, signal } = asked
   const terminal = openTerminal()
   if (terminal === undefined) return undefined
   const { input, output } = terminal
+  if (asked.isSudden === true) forgetTyped(input)
   const reader = createInterface({ input, output, terminal: false })
   const lines = reader[Symbol.asyncIterator]()
+  const stop = (): void => reader.close()
+  signal?.addEventListener('abort', stop)
+  if (signal?.aborted === true) stop()
   try {
     output.write(text)
     for (let questions = 0; questions < MOST_QUESTIONS; questions += 1) {
@@ -38,9 +46,24 @@ export async function askTerminal<T>({ text, read, again, silence }: Asked<T>): 
     }
     return silence
   } finally {
+    signal?.removeEventListener('abort', stop)
     reader.close()
     input.destroy()
     output.destroy()
+  }
+}
+
+/** Drops typed text: it cannot answer a question that comes later. In raw mode the kernel gives out a line that is not finished, too. */
+function forgetTyped(input: ReadStream): void {
+  const fd = openSync('/dev/tty', constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+  input.setRawMode(true)
+  try {
+    for (const bytes = Buffer.alloc(4096); readSync(fd, bytes) > 0; );
+  } catch {
+    // EAGAIN: nothing more.
+  } finally {
+    input.setRawMode(false)
+    closeSync(fd)
   }
 }
 

@@ -76,6 +76,7 @@ function builtIns(inputs: EnvironmentInputs): readonly PlannedVariable[] {
   const values: Readonly<Record<string, string | undefined>> = {
     ...toolchains,
     ...proxyVariables(policy.network),
+    ...(root === 'assembled' ? request.authorities?.variables : {}),
     ...trustVariables(policy.network),
     ...(root === 'host' ? {} : cacheVariables(policy, request)),
     ...accountOf(inputs),

@@ -2,7 +2,9 @@
  * Everything decided, nothing done. A plan is JSON, holds no secret value and no run-specific word (id, time), so the
  * same policy on the same host gives the same bytes. Backends read it; nothing else says what a sandbox looks like.
  */
+
 import type { Inode, NetworkWay } from '../host/facts.ts'
+import type { Upstream } from '../network/upstream.ts'
 import type { BackendName, EngineName, HostMode, Need, NetworkPolicy, Upper } from '../policy/values.ts'
 import type { PlannedLimits } from './limits.ts'
 
@@ -119,6 +121,13 @@ export interface PlannedSeccomp {
 export interface PlannedNetwork extends NetworkPolicy {
   /** The mechanism that takes the connections of a restricted network to the helper that judges them. */
   readonly by?: NetworkWay
+  /** The operator's proxy, through which hosts are reached. */
+  readonly upstream?: Upstream
+}
+
+export interface PlannedAuthority {
+  readonly file: string
+  readonly target: string
 }
 
 /** The certificates by which the command verifies servers where TLS ends on this host. */
@@ -150,6 +159,8 @@ export interface Plan {
   readonly network: PlannedNetwork
   /** Absent where TLS of no host ends on this one. */
   readonly trust?: PlannedTrust
+  /** Certificates of this host that the command trusts, and where it finds them. */
+  readonly authorities?: readonly PlannedAuthority[]
   readonly limits: PlannedLimits
   readonly cgroupParent?: string
   readonly env: readonly PlannedVariable[]

@@ -1,6 +1,8 @@
+import type { Authorities } from '../host/authorities.ts'
 import type { LinkedWorktree } from '../host/linked-worktree.ts'
 import type { PrivatePlaces } from '../host/private-directory.ts'
 import type { GitIdentity } from '../network/tools/git.ts'
+import type { Upstream } from '../network/upstream.ts'
 
 /** The request of one caller, with everything that is not policy: the inputs that make planning reproducible. */
 export interface Request {
@@ -40,4 +42,8 @@ export interface Request {
   readonly repository?: string
   /** Where a secret that seals the launch cache is, or can be; no zone may hold one. */
   readonly secretDirectories: readonly string[]
+  /** The caller's own proxy, for a restricted network. */
+  readonly upstream?: Upstream
+  /** Certificates that the caller's variables name, for a sandbox with a network. */
+  readonly authorities?: Authorities
 }

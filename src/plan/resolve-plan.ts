@@ -141,8 +141,9 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
     scratch: mounts.scratch,
     ...(devices.devices.length === 0 ? {} : { devices: devices.devices }),
     system: system.entries,
-    network: plannedNetwork(policy, choice),
+    network: plannedNetwork(inputs, choice),
     ...(trust === undefined ? {} : { trust }),
+    ...plannedAuthorities(inputs, choice),
     limits,
     ...cgroupParent(inputs, choice),
     env: plannedVariables({
@@ -168,6 +169,8 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
       ...(inputs.warnings ?? []),
       ...parentWarnings(policy, request),
       ...recordWarnings(policy),
+      ...upstreamWarnings(inputs, choice),
+      ...(request.authorities?.warnings ?? []),
       ...terminationWarnings(policy),
       ...observerWarnings(policy),
       ...cacheWarnings(policy, request),
@@ -198,9 +201,24 @@ function withVarTmp(policy: Policy, { traits }: BackendOffer, { zones, scratch }
   return [...scratch, scratchAt(VAR_TMP, policy.resources.tmp, 0o1777)].sort((a, b) => byText(a.target, b.target))
 }
 
-function plannedNetwork({ network }: Policy, { gives }: BackendOffer): PlannedNetwork {
+function plannedNetwork(
+  { policy: { network }, request: { upstream } }: PlanInputs,
+  { gives, traits }: BackendOffer,
+): PlannedNetwork {
   const by = gives['net-restricted']
-  return network.mode === 'restricted' && (by === 'nftables' || by === 'listeners') ? { ...network, by } : network
+  if (network.mode !== 'restricted' || (by !== 'nftables' && by !== 'listeners')) return network
+  return { ...network, by, ...(upstream !== undefined && traits.root === 'assembled' && { upstream }) }
+}
+
+function plannedAuthorities({ request }: PlanInputs, { traits }: BackendOffer): Pick<Plan, 'authorities'> {
+  const files = traits.root === 'assembled' ? (request.authorities?.files ?? []) : []
+  return files.length === 0 ? {} : { authorities: files.map(({ file, target }) => ({ file, target })) }
+}
+
+function upstreamWarnings({ policy: { network }, request: { upstream } }: PlanInputs, { traits }: BackendOffer) {
+  return network.mode !== 'restricted' || upstream === undefined || traits.root === 'assembled'
+    ? []
+    : ['hosts are reached directly, and not by the proxy of https_proxy: only the namespace backend uses it']
 }
 
 function recordWarnings({ network }: Policy): readonly string[] {

@@ -100,7 +100,7 @@ function openProblems({ publish, deny }: NetworkPolicy, head: string): readonly 
 function networkProblems({ checked, network }: Sums): readonly string[] {
   const layerOf = checked.filter(({ parsed }) => parsed.network?.mode === 'host').at(-1)
   const head = layerOf === undefined ? undefined : headOf(layerOf.layer, 'network')
-  return [...terminationProblems(network), ...restrictionProblems(network, head)]
+  return [...terminationProblems(network), ...grantProblems(network), ...restrictionProblems(network, head)]
 }
 
 /** A secret is never given, or a request limited, by a run that does not look into the connection. */
@@ -116,6 +116,17 @@ function terminationProblems({ mode, terminate, credentials = [], requests = [] 
       `network.${key}: expected a restricted network, because nothing sees the connections of another one, got host.`,
     ]
   return []
+}
+
+/** A list can grow only where there is one. */
+function grantProblems({ mode, grants, proxy, record, closedBy }: NetworkPolicy): readonly string[] {
+  if (grants === undefined || closedBy !== undefined) return []
+  const head = `network.grants: ${grants}:`
+  if (mode !== 'restricted') return [`${head} expected --net restricted, got ${mode}.`]
+  if (record === true) return [`${head} expected restricted, because a recorded network lets every name through.`]
+  return grants === 'ask' && proxy === 'on'
+    ? [`${head} expected proxy off, because only connections without one wait for an answer, got on.`]
+    : []
 }
 
 /** Each client needs a socket that was made beforehand, and each port a listener. */

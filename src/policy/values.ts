@@ -77,6 +77,9 @@ export type EngineChoice = 'auto' | EngineName
 export type NetworkMode = 'none' | 'restricted' | 'host'
 /** Proxies in addition to the transparent path of a restricted network: where that is missing, always, never. */
 export type ProxyChoice = 'auto' | 'on' | 'off'
+/** Later: `llm-do allow` adds hosts; ask: the person at the terminal is asked, too. */
+export const GRANTS = ['no', 'later', 'ask'] as const
+export type GrantsChoice = (typeof GRANTS)[number]
 export interface NetworkPolicy {
   readonly mode: NetworkMode
   /** `host`, `*.host`, `host:port`; an empty list allows nothing. */
@@ -84,6 +87,8 @@ export interface NetworkPolicy {
   readonly deny: readonly string[]
   /** Absent = `auto`. */
   readonly proxy?: ProxyChoice
+  /** Whether the list can grow while the command runs. Absent = `no`. */
+  readonly grants?: Exclude<GrantsChoice, 'no'>
   /** Resolved names of tools in the list; absent where there were none, and before they are resolved. */
   readonly tools?: readonly ResolvedTool[]
   /** Ports of the host's own loopback, which a restricted command reaches by the name LOCAL_NAME. Absent: none. */

@@ -98,6 +98,7 @@ function fileLines({ zones, scratch, system, layer }: Plan): readonly string[] {
 
 function networkLines({ plan: { network }, policy }: PlanReport): readonly string[] {
   const { mode, record, by, allow, deny, local = [], publish = [], hosts = {}, closedBy, credentials = [] } = network
+  const { upstream } = network
   const said = setBy(policy, 'network.mode') || setBy(policy, 'network')
   const lists: readonly (readonly [string, readonly string[]])[] = [
     ['allowed', allow],
@@ -106,6 +107,7 @@ function networkLines({ plan: { network }, policy }: PlanReport): readonly strin
     ['published', publish],
     ['names', Object.entries(hosts).map(([name, address]) => `${name} is ${address}`)],
     ['headers added', credentials.map(({ host, header, from }) => `${host} ${header} (${from})`)],
+    ['by the proxy', upstream === undefined ? [] : [`${upstream.host}:${upstream.port}`]],
     ['closed by', closedBy === undefined ? [] : [closedBy]],
   ]
   return [

@@ -81,6 +81,7 @@ const canRestart = (stdin: NonNullable<ExecOptions['stdin']>): boolean =>
 
 /** The plan for the C client is written while the command runs. A plan that cannot be guarded is made again next time. */
 async function attempt(prepared: Prepared, begunMs: number): Promise<Ran> {
+  refuseUnanswered(prepared)
   await prepared.options.onPlanned?.(prepared.plan)
   const opened = openedIn(prepared)
   const before = entryIdentities(opened.map(({ path }) => path))
@@ -90,6 +91,14 @@ async function attempt(prepared: Prepared, begunMs: number): Promise<Ran> {
   const after = entryIdentities(opened.map(({ path }) => path))
   const warnings = [...outcome.warnings, ...changedWarnings({ opened, before, after })]
   return { prepared, outcome: { ...outcome, warnings }, guarded }
+}
+
+/** Libraries, agents and services have no person to ask. */
+function refuseUnanswered({ plan: { network }, options }: Prepared): void {
+  if (network.mode !== 'restricted' || network.grants !== 'ask' || options.answerHosts !== undefined) return
+  throw new SandboxError('POLICY_INVALID', 'network.grants: ask needs a person at a terminal, who is asked there.', {
+    hint: 'llm-do exec --ask-hosts at a terminal, or --allow-later, which llm-do allow adds hosts to',
+  })
 }
 
 /** Waits for the next turn of the event loop: a process is started within the turn in which `spawn` is called. */

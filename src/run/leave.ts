@@ -17,6 +17,7 @@ import type { CacheOwner } from '../launch-cache/places.ts'
 import { guardsOfProgram } from '../launch-cache/program.ts'
 import { namedPlaces } from '../launch-cache/slots.ts'
 import { type GuardedLaunch, guardLaunch, makeLaunchCache, storeLaunch, wordsOf } from '../launch-cache/store.ts'
+import { UPSTREAM_VARIABLES } from '../network/upstream.ts'
 import { builtProgram, hostCall, nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
 import { runProgram } from '../os/run-program.ts'
 import { type Places, placesOf } from '../plan/hash.ts'
@@ -214,6 +215,7 @@ function wordsFor(
       ...sources.read,
       ...narrowing.read,
       ...accounts.read,
+      ...(request.authorities?.files ?? []).map(({ file }) => file),
       ...(enginePath === undefined ? [] : [enginePath]),
       ...nativeFiles({ isHostNetwork: plan.network.mode === 'host' }),
       // Another planner of the same version (a build from a checkout) makes other plans. The sources alone, in a test, have none.
@@ -227,7 +229,7 @@ function wordsFor(
       ...(enginePath === undefined ? [] : enginesBefore(enginePath, request.path)),
     ],
     variables: variableRules(plan.env, policy, variablesOf(invocation.variables)),
-    unset: tools.unset,
+    unset: [...tools.unset, ...(plan.network.mode === 'restricted' ? UPSTREAM_VARIABLES : [])],
     isPoolable: isPoolable(prepared),
     endsWithParent: plan.dieWithParent === true,
     judgement: narrowing.judgement,
@@ -302,6 +304,7 @@ function fileInputs(prepared: Prepared): LaunchFileInputs {
     runsDirectory: runsDirectory(options.env ?? process.env, facts.uid),
     callerDirectory: request.cwd,
     ...(keepsErrors(options) ? { keepsErrors: true } : {}),
+    ...(request.authorities && { authorities: request.authorities.files }),
     ...(layersDirectory === undefined ? {} : { layersDirectory }),
   }
 }

@@ -10,12 +10,14 @@ import { BACKENDS, backendNamed, offersFor } from '../backends/index.ts'
 import type { ObservedReport } from '../backends/outcome.ts'
 import type { PendingChanges } from '../cow/pending.ts'
 import { SandboxError } from '../error.ts'
+import { readAuthorities } from '../host/authorities.ts'
 import type { HostFacts } from '../host/facts.ts'
 import { lookForWorktree, type WorktreeLook } from '../host/linked-worktree.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { untrustedFrom } from '../host/program.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
-import { secretFiles } from '../network/termination.ts'
+import { isTerminated, secretFiles } from '../network/termination.ts'
+import { upstreamOf } from '../network/upstream.ts'
 import type { LentSignals } from '../os/passed-signals.ts'
 import { nextToObserve } from '../plan/choose-backend.ts'
 import { commandEnvironment } from '../plan/environment.ts'
@@ -26,6 +28,7 @@ import { warnOfOpenSockets, zonesWithOpenSockets } from '../plan/open-sockets.ts
 import type { Plan } from '../plan/plan.ts'
 import type { Request } from '../plan/request.ts'
 import { resolvePlan } from '../plan/resolve-plan.ts'
+import { TRUST_PLACES } from '../plan/trust.ts'
 import { keepSecrets } from '../policy/after-secrets.ts'
 import { restrictionProblems } from '../policy/cross-key-checks.ts'
 import { environmentLayers } from '../policy/environment.ts'
@@ -101,6 +104,8 @@ export interface ExecOptions {
   readonly cowContinue?: string
   /** The sandbox serves other commands of this user's while its own one runs, see src/run/named-sandboxes.ts. Of backends with launch files. */
   readonly serve?: ServeOptions
+  /** Answers questions about hosts (`network.grants: ask`), until `ended`; without it such a run is refused. Its output is for people. */
+  readonly answerHosts?: (runId: string, ended: AbortSignal) => Promise<void>
   /** Ends the run; the reasons SIGINT, SIGTERM, SIGQUIT and SIGHUP are passed on to the command, any other is SIGTERM to it. */
   readonly signal?: AbortSignal
   /** Signals for the command, which do not end the run. */
@@ -154,11 +159,35 @@ export async function prepare(options: ExecOptions): Promise<Prepared> {
 }
 
 /** Names of tools and a worker change the network; the result must pass the same checks as the operator's own lists. */
-function refuseNetwork({ network }: Policy): void {
-  const problems = restrictionProblems(network)
+function refuseNetwork({ network }: Policy, { secretDirectories }: Request): void {
+  const problems = [
+    ...restrictionProblems(network),
+    // A sandbox may be shown any other directory, and would find the socket there.
+    ...(network.grants !== undefined && secretDirectories.length === 0
+      ? ['network.grants: expected a runtime directory of this user (loginctl enable-linger), got none.']
+      : []),
+  ]
   const [first] = problems
   if (first === undefined) return
   throw new SandboxError('POLICY_INVALID', first, { problems, hint: 'llm-do exec --plan --why network.allow' })
+}
+
+/** The variable's value may hold a password, and is repeated nowhere. */
+function withUpstream(request: Request, { network }: Policy, env: Environment): Request {
+  if (network.mode !== 'restricted') return request
+  const reading = upstreamOf(env)
+  if (reading.ok) return reading.value === undefined ? request : { ...request, upstream: reading.value }
+  throw new SandboxError('POLICY_INVALID', `https_proxy: expected ${reading.expected}, got something else.`, {
+    hint: "NO_PROXY='*' llm-do exec ...   (reaches hosts directly)",
+  })
+}
+
+/** TLS that ends here is verified by this host's bundle, and inside by the authority of the run alone. */
+function withAuthorities(request: Request, policy: Policy, env: Environment): Request {
+  if (policy.network.mode === 'none' || isTerminated(policy.network)) return request
+  const notBelow = untrustedDirectories({ policy, request })
+  const authorities = readAuthorities({ env, shown: TRUST_PLACES, notBelow })
+  return authorities === undefined ? request : { ...request, authorities }
 }
 
 /**
@@ -175,9 +204,10 @@ function settleInside(policy: Policy, { isInsideOwn }: HostFacts): Policy {
 export type EngineCheck = 'trial' | 'run'
 
 export async function prepareBy(options: ExecOptions, check: EngineCheck): Promise<Prepared> {
-  const { env, request, spoken, grant, sources, tools } = await readGrant(options)
-  const narrowed = keepSecrets((await options.narrow?.(grant, request)) ?? grant, grant)
-  refuseNetwork(narrowed)
+  const { env, request: asked, spoken, grant, sources, tools } = await readGrant(options)
+  const narrowed = keepSecrets((await options.narrow?.(grant, asked)) ?? grant, grant)
+  const request = withAuthorities(withUpstream(asked, narrowed, env), narrowed, env)
+  refuseNetwork(narrowed, request)
   const needs = needsOf(narrowed, request.command)
   const permits = permitsOf(env, spoken)
   const facts = await factsFor({ policy: narrowed, request, env, needs, permits, check })
@@ -295,7 +325,7 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
     command: checkedCommand(options.command),
     cwd: options.cwd ?? process.cwd(),
     env,
-    captured: options.mode !== 'inherit',
+    captured: options.mode !== 'inherit' && options.answerHosts === undefined,
   })
   // Under a worker nothing is shown but what was granted and asked for.
   const look = options.narrow === undefined ? lookForWorktree(caller.cwd, ownUid()) : NO_LOOK

@@ -14,6 +14,7 @@ import { runsDirectory } from '../backends/runs-directory.ts'
 import { hasLayers } from '../cow/layered.ts'
 import type { LayerPlace } from '../cow/layers.ts'
 import { layerDirectories, layersDirectoryFor } from '../cow/state-directory.ts'
+import { upstreamAuthorization } from '../network/upstream.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
 import { shellWord } from '../report/hints.ts'
 import { inputOf } from './callbacks.ts'
@@ -33,17 +34,41 @@ export async function start(prepared: Prepared): Promise<Outcome> {
   if (directory !== undefined)
     (await import('../host/secret.ts')).takeSecret({ env: options.env ?? process.env, uid: prepared.facts.uid })
   const planned = plannedRun(prepared, runId, { directory, continued: continued?.id })
-  const terminatedHosts = terminatedHostsOf(plan, planned.env)
+  const answered = answering(prepared, runId)
   const outcome = await run({
     ...planned,
-    run: { ...planned.run, ...(terminatedHosts === undefined ? {} : { terminatedHosts }) },
+    run: { ...planned.run, ...secretsOf(planned) },
     stdio: stdioOf(prepared),
     signal: options.signal,
     bestEffort: policy.bestEffort,
-  })
+  }).finally(answered.end)
+  const warnings = [...outcome.warnings, ...(await answered.warnings)]
   // A runner that was killed has reported nothing, and may have left changes.
   const isLeft = directory !== undefined && outcome.layer === undefined && existsSync(join(directory, id))
-  return isLeft ? { ...outcome, layer: { directory, id } } : outcome
+  return { ...outcome, warnings, ...(isLeft && { layer: { directory, id } }) }
+}
+
+/** Looked up when the sandbox starts, and in no plan. */
+function secretsOf({ plan, env }: Pick<BackendRun, 'plan' | 'env'>): Partial<BackendRun['run']> {
+  const terminatedHosts = terminatedHostsOf(plan, env)
+  const authorization = plan.network.upstream === undefined ? undefined : upstreamAuthorization(env)
+  return {
+    ...(terminatedHosts === undefined ? {} : { terminatedHosts }),
+    ...(authorization === undefined ? {} : { upstreamAuthorization: authorization }),
+  }
+}
+
+/** Questions about hosts are answered while the run lives. A failure there refuses hosts, and nothing else. */
+function answering({ options, plan }: Prepared, runId: string) {
+  const ended = new AbortController()
+  const answers = plan.network.grants === 'ask' ? options.answerHosts?.(runId, ended.signal) : undefined
+  return {
+    end: () => ended.abort(),
+    warnings: (answers ?? Promise.resolve()).then(
+      () => [],
+      (error: unknown) => [`questions about hosts were refused: ${(error as Error).message}`],
+    ),
+  }
 }
 
 /** Looked at beforehand: an apply that was killed is taken back, and a directory that was replaced is refused by its name. */
@@ -103,6 +128,7 @@ function plannedRun(
       stdin: stdinKind(options),
       ...(options.serve && { serve: options.serve }),
       ...(keepsErrors(options) && { keepsErrors: true }),
+      ...(request.authorities && { authorities: request.authorities.files }),
       ...(options.watchesLooks && { watchesLooks: true }),
     },
   }

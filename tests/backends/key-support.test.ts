@@ -87,6 +87,7 @@ const ASKED: Readonly<Record<string, object>> = {
       { network: { mode: 'restricted', terminate: true, requests: ['GET a.example/*'] } },
     ]),
   ),
+  'network.grants': { network: { mode: 'restricted', grants: 'later' } },
   sshAgent: { sshAgent: true },
 }
 

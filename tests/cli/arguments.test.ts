@@ -44,8 +44,12 @@ test.each([
 
 describe('what cannot be understood is refused, with what was meant', () => {
   test.each([
-    ['ps --jsn', "ps: unknown option '--jsn' (Did you mean --json?).", 'llm-do ps [--ended] [--cow] [--json]'],
-    ['ps x', 'ps: unexpected word "x".', 'llm-do ps [--ended] [--cow] [--json]'],
+    [
+      'ps --jsn',
+      "ps: unknown option '--jsn' (Did you mean --json?).",
+      'llm-do ps [--ended] [--cow] [--net NAME] [--json]',
+    ],
+    ['ps x', 'ps: unexpected word "x".', 'llm-do ps [--ended] [--cow] [--net NAME] [--json]'],
     ['audit', 'audit: expected verify FILE, got nothing.', 'llm-do audit verify FILE'],
     ['audit vrfy', 'audit: expected verify FILE, got "vrfy". Did you mean "verify"?', 'llm-do audit verify FILE'],
     ['audit verify', 'audit verify: expected FILE, got nothing.', 'llm-do audit verify FILE'],

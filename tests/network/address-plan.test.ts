@@ -39,6 +39,21 @@ describe('what is denied', () => {
   })
 })
 
+test('where hosts can be added, every port of a name leads to the judgement, and there are addresses for names that come later', () => {
+  const later = planAddresses(rulesOf({ allow: ['a.test', '192.0.2.7:22'], deny: [], grants: 'later' }))
+  expect(later).toEqual({
+    standIns: [
+      { addresses: '198.18.1.0', pattern: 'a.test' },
+      { addresses: '198.19.192.0/18', pattern: '*' },
+    ],
+    diversions: [
+      { addresses: '198.18.1.0/32', port: '*' },
+      { addresses: '198.19.192.0/18', port: '*' },
+      { addresses: '192.0.2.7', port: '*' },
+    ],
+  })
+})
+
 test('each wildcard has 1024 addresses of its own', () => {
   expect(planOf(['*.a.test', '*.b.test:22']).standIns).toEqual([
     { addresses: '198.18.64.0/22', pattern: '*.a.test' },

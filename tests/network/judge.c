@@ -16,7 +16,7 @@ static struct rules read_rules(const char *path) {
   size_t size;
   char *bytes = read_all(open(path, O_RDONLY), LAUNCHFILE_MAX, &size);
   if (!bytes || launchfile_check(bytes, size, &file, &problem) < 0) errx(1, "%s: %s", path, problem);
-  if (rules_read(&file, &rules) < 0) err(1, "rules");
+  if (rules_read(&file, V_NET_ALLOW, &rules) < 0) err(1, "rules");
   return rules;
 }
 

@@ -46,6 +46,7 @@ export const EFFECTS: Readonly<Record<string, readonly [without: object, with_: 
   'network.publish': [{}, { network: { publish: ['8080:80'] } }],
   'network.hosts': [{}, { network: { hosts: { 'a.example': '192.0.2.7' } } }],
   'network.afterSecrets': [{}, { network: { afterSecrets: 'deny' } }],
+  'network.grants': [{ network: 'restricted' }, { network: { grants: 'later' } }],
   'network.proxy': [{ network: 'restricted' }, { network: { mode: 'restricted', proxy: 'on' } }],
   'network.terminate': [{}, { network: { terminate: true } }],
   'network.credentials': [{}, terminated()],

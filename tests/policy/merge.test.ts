@@ -277,7 +277,7 @@ describe('what is wrong', () => {
     [{ tty: 'yes' }, 'a.yaml: tty: expected true, false or auto, got "yes" (string).'],
     [
       { network: { mode: 'none', alow: [] } },
-      'a.yaml: network.alow: expected one of mode, allow, deny, local, publish, hosts, afterSecrets, terminate, credentials, requests, proxy, got the unknown key "alow". Did you mean "allow"?',
+      'a.yaml: network.alow: expected one of mode, allow, deny, local, publish, hosts, afterSecrets, terminate, credentials, requests, proxy, grants, got the unknown key "alow". Did you mean "allow"?',
     ],
     [JSON.parse('{"__proto__": {"tty": true}}'), 'got the unknown key "__proto__".'],
     [JSON.parse('{"constructor": 1}'), 'got the unknown key "constructor".'],

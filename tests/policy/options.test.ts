@@ -122,7 +122,7 @@ const EXAMPLES =
   tmpfs /g:1m, no-workspace true, explain true, same-path true, repository true, cow-keep 1d, cow-size 1g, cow-upper memory, hide .env*, protect a/b,
   protect-not .git, net restricted, allow-host a.example, deny-host b.example, allow-local 80, publish 81,
   add-host c.example=192.0.2.7, proxy on, add-header d.example/Authorization=Bearer {env:TOKEN}, allow-request GET e.example/*,
-  terminate-tls true, after-secrets allow, memory 1g, swap 1m, cpus 1, pids 9, timeout 1s, cpu-time 1s, read-bps 1m,
+  allow-later true, ask-hosts true, terminate-tls true, after-secrets allow, memory 1g, swap 1m, cpus 1, pids 9, timeout 1s, cpu-time 1s, read-bps 1m,
   write-bps 1m, read-iops 9, write-iops 9, rw-size 1m, device /dev/kvm, gpu true, output 1m, tmp 1m, run 1m, shm 1m, home 1m, home ./h, home agent,
   cgroup-parent /sys/fs/cgroup/x, env A, env B=1, workdir /w, tty true, ssh-agent true, git-identity true, die-with-parent true,
   credential ~/.netrc:~/.netrc:optional, toolchains off, self-inside true`

@@ -174,6 +174,15 @@ describe('a worker never gets more than it was granted', () => {
   })
 })
 
+test('a worker may keep the list of hosts from growing, and not the other way round', () => {
+  const request = (grants: string) => ({ worker: `network: { mode: restricted, grants: ${grants} }` })
+  const grown = { 'allow-later': true }
+  expect(narrowed({ ...request('later'), given: { net: 'restricted' } }).escalations).toHaveLength(1)
+  expect(narrowed({ ...request('ask'), given: grown }).escalations).toHaveLength(1)
+  expect(narrowed({ ...request('no'), given: grown }).policy.network.grants).toBeUndefined()
+  expect(narrowed({ worker: 'network: restricted', given: grown }).policy.network.grants).toBe('later')
+})
+
 describe('what is granted is narrowed', () => {
   const DATA = { zone: ['data=./d:rw'] }
   const A_AND_B = { zone: ['a=./a:rw', 'b=./b'] }

@@ -73,6 +73,9 @@ export interface NamespaceInputs extends RunInputs {
   readonly withoutNamespaces?: true
   /** The certificates that the command trusts, where TLS ends on this host. */
   readonly trustBundle?: string
+  readonly authorities?: readonly { readonly target: string; readonly content: string }[]
+  /** For the operator's proxy. */
+  readonly upstreamAuthorization?: string
 }
 
 /** The process that runs a plan. Pure: the same plan and inputs give the same launch. */
@@ -141,6 +144,8 @@ export type LaunchFileInputs = Pick<
   | 'layersDirectory'
   | 'continued'
   | 'trustBundle'
+  | 'authorities'
+  | 'upstreamAuthorization'
   | 'keepsErrors'
   | 'watchesLooks'
   | 'serve'
@@ -156,9 +161,10 @@ export function launchRecords(plan: Plan, run: LaunchFileInputs): readonly Launc
     ...(run.withoutNamespaces ? [['engine', 'none'] satisfies LaunchRecord] : engineRecords(plan, run.enginePath)),
     ['identity', plan.identity, plan.uid, plan.gid],
     ['hostname', plan.hostname],
-    ...networkRecords(plan.network),
+    ...networkRecords(plan.network, run.upstreamAuthorization),
     ...treeRecords(plan),
     ...trustRecords(plan, run.trustBundle),
+    ...authorityRecords(plan, run.authorities),
     ...PROC_READONLY.map((name): LaunchRecord => ['readonly', `/proc/${name}`]),
     ...maskRecords(plan),
     ['landlock', usesLandlock(plan) ? 'on' : 'off'],
@@ -245,6 +251,15 @@ function trustRecords({ trust }: Plan, bundle = ''): readonly LaunchRecord[] {
     ['file', TRUST_FILE, octal(0o644), bundle],
     ...trust.places.map((place): LaunchRecord => ['replace', TRUST_FILE, place]),
   ]
+}
+
+/** Of each file its certificates alone. */
+function authorityRecords(
+  { authorities = [] }: Plan,
+  read: LaunchFileInputs['authorities'] = [],
+): readonly LaunchRecord[] {
+  const contentOf = (target: string): string => read.find((one) => one.target === target)?.content ?? ''
+  return authorities.map(({ target }): LaunchRecord => ['file', target, octal(0o644), contentOf(target)])
 }
 
 /** After the tree: what shows limits is shown in the places that programs believe. */

@@ -5,6 +5,7 @@ import {
   deniedPorts,
   type HostRule,
   LOCAL_NAME,
+  parseRule,
   printPattern,
   printRule,
   rulesOf,
@@ -17,8 +18,11 @@ import { parsePublished } from '../../policy/readers.ts'
 import type { NetworkPolicy } from '../../policy/values.ts'
 import type { LaunchRecord } from './launch-file.ts'
 
-/** The mode, and for a restricted network: the address for each name, the diversions to the helper, and the helper's rules. */
-export function networkRecords(network: PlannedNetwork): readonly LaunchRecord[] {
+/**
+ * The mode, and for a restricted network: the address for each name, the diversions to the helper, and the helper's rules.
+ * @param authorization for the operator's proxy: a secret, of a run that starts now
+ */
+export function networkRecords(network: PlannedNetwork, authorization?: string): readonly LaunchRecord[] {
   if (network.mode !== 'restricted') return [['net', network.mode]]
   const rules = rulesOf(network)
   const plan = planAddresses(rules)
@@ -37,6 +41,19 @@ export function networkRecords(network: PlannedNetwork): readonly LaunchRecord[]
     ...rules.deny.map((rule) => ruleRecord('net-deny', rule, deniedPorts(rule))),
     ...terminatedHosts(network).map(({ host, port }): LaunchRecord => ['net-terminate', host, port]),
     ...(hasProxy(network) ? [['net-proxy'] as const] : []),
+    ...upstreamRecords(network, authorization),
+    ...(network.grants === undefined ? [] : [['net-grants', network.grants] satisfies LaunchRecord]),
+  ]
+}
+
+function upstreamRecords({ upstream }: PlannedNetwork, authorization = 'none'): readonly LaunchRecord[] {
+  if (upstream === undefined) return []
+  const { host, port, direct } = upstream
+  return [
+    ['net-upstream', host, port, authorization],
+    ...direct
+      .flatMap((text) => parseRule(text) ?? [])
+      .map((rule) => ruleRecord('net-direct', rule, allowedPorts(rule))),
   ]
 }
 
@@ -56,6 +73,10 @@ function ownNames({ hosts = {}, local = [] }: NetworkPolicy): readonly LaunchRec
 
 const LOOPBACK = ['127.0.0.1', '::1']
 
-function ruleRecord(verb: 'net-allow' | 'net-deny', rule: HostRule, ports: readonly number[] | '*'): LaunchRecord {
+function ruleRecord(
+  verb: 'net-allow' | 'net-deny' | 'net-direct',
+  rule: HostRule,
+  ports: readonly number[] | '*',
+): LaunchRecord {
   return [verb, printPattern(rule.pattern), ports === '*' ? '*' : ports.join(' '), printRule(rule)]
 }

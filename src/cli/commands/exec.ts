@@ -335,9 +335,16 @@ function invocationFor({ options, variables }: ExecRequest, { text }: Words): In
 async function run(request: ExecRequest, words: Words, line: CommandLine): Promise<number> {
   const invocation = words.bytes === undefined ? invocationFor(request, words) : undefined
   const told = new Set<string>()
-  const result = await runRecorded({ request, invocation, told })
+  const result = await runRecorded({ request, invocation, told, ...(await askingAboutHosts(request)) })
   await keepFailure(result, request, words, line)
   return await show(untold(result, told), request)
+}
+
+/** Loaded for those who want to be asked. */
+async function askingAboutHosts({ given, json, options: { env = {} } }: ExecRequest): Promise<Partial<RunToRecord>> {
+  if (given['ask-hosts'] !== true) return {}
+  const { askAboutHosts } = await import('../ask-about-hosts.ts')
+  return { changed: askAboutHosts(json === undefined, env) }
 }
 
 const untold = (result: Result, told: ReadonlySet<string>): Result => ({

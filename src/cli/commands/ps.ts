@@ -106,6 +106,11 @@ async function listEnded(env: Environment, isJson: boolean): Promise<number> {
 
 export const ps = subcommand('ps', async ({ flags }, { env }) => {
   if (flags['ended'] === true) return await listEnded(env, flags['json'] === true)
+  const followed = flags['net']
+  if (typeof followed === 'string') {
+    const { followNetwork } = await import('./ps-net.ts')
+    return await followNetwork(env, followed, flags['json'] === true)
+  }
   if (flags['cow'] === true) return await listWaiting(env, flags['json'] === true)
   const names = accountNames()
   const named = new Map(listNamed(env).map(({ name, runId }) => [runId, name]))

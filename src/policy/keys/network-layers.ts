@@ -3,7 +3,7 @@ import type { HeaderCredential } from '../../network/termination.ts'
 import { misunderstood, type Reader, type Reading, understood } from '../../text/units.ts'
 import { type LayerSource, resolveHostPath, type SetKey } from '../layer-source.ts'
 import { oneOf } from '../readers.ts'
-import type { AfterSecrets, NetworkMode, NetworkPolicy, ProxyChoice } from '../values.ts'
+import type { AfterSecrets, GrantsChoice, NetworkMode, NetworkPolicy, ProxyChoice } from '../values.ts'
 import { unite } from './key.ts'
 
 /** `record` is restricted with every public name allowed. */
@@ -19,6 +19,7 @@ export interface ParsedNetwork {
   readonly hosts?: Readonly<Record<string, string>>
   readonly afterSecrets?: AfterSecrets
   readonly proxy?: ProxyChoice
+  readonly grants?: GrantsChoice
   readonly terminate?: boolean
   readonly credentials?: readonly HeaderCredential[]
   readonly requests?: readonly string[]
@@ -38,6 +39,7 @@ export type NetworkInput =
       readonly hosts?: Readonly<Record<string, string>>
       readonly afterSecrets?: AfterSecrets
       readonly proxy?: ProxyChoice
+      readonly grants?: GrantsChoice
       readonly terminate?: boolean
       readonly credentials?: readonly HeaderCredential[]
       readonly requests?: readonly string[]
@@ -71,16 +73,18 @@ export const readNetworkWord: Reader<ParsedNetwork> = (value) => {
   return reading.ok ? understood({ mode: reading.value, allow: [], deny: [] }) : reading
 }
 
-/** Naming a host or a port of this one means restricted. */
+/** Naming a host or a port of this one means restricted, and so does a list that can grow. */
 export function joinNetwork({ mode: written, allow, deny = [], ...rest }: Partial<ParsedNetwork>): ParsedNetwork {
-  const isNamed = allow !== undefined || rest.local !== undefined
+  const isGrowing = rest.grants !== undefined && rest.grants !== 'no'
+  const isNamed = allow !== undefined || rest.local !== undefined || isGrowing
   const mode = written ?? (isNamed ? 'restricted' : undefined)
   return { ...(mode === undefined ? {} : { mode }), allow: allow ?? [], deny, ...rest }
 }
 
 /** Only what says something: a policy without it has no such key. */
 export function networkPolicy({ mode, allow, deny, ...rest }: NetworkPolicy): NetworkPolicy {
-  const { tools, local, publish, hosts, record, afterSecrets, closedBy, proxy, terminate, credentials, requests } = rest
+  const { tools, local, publish, hosts, record, afterSecrets, closedBy, proxy, grants, terminate } = rest
+  const { credentials, requests } = rest
   return {
     mode,
     allow,
@@ -92,6 +96,7 @@ export function networkPolicy({ mode, allow, deny, ...rest }: NetworkPolicy): Ne
     ...(record === true ? { record } : {}),
     ...(afterSecrets === 'deny' ? { afterSecrets } : {}),
     ...(proxy === undefined ? {} : { proxy }),
+    ...(grants === undefined ? {} : { grants }),
     ...(terminate === true ? { terminate } : {}),
     ...(credentials === undefined || credentials.length === 0 ? {} : { credentials }),
     ...(requests === undefined || requests.length === 0 ? {} : { requests }),
@@ -111,6 +116,7 @@ export function addNetwork(below: NetworkPolicy | undefined, above: ParsedNetwor
   const word = above.mode ?? (below === undefined ? 'none' : wordOf(below))
   const afterSecrets = above.afterSecrets ?? below?.afterSecrets
   const proxy = above.proxy ?? below?.proxy
+  const grants = above.grants ?? below?.grants ?? 'no'
   const isTerminated = above.terminate ?? below?.terminate ?? false
   return networkPolicy({
     mode: modeOf(word),
@@ -125,6 +131,7 @@ export function addNetwork(below: NetworkPolicy | undefined, above: ParsedNetwor
     ...(word === 'record' ? { record: true } : {}),
     ...(afterSecrets === undefined ? {} : { afterSecrets }),
     ...(proxy === undefined ? {} : { proxy }),
+    ...(grants === 'no' ? {} : { grants }),
   })
 }
 
@@ -156,6 +163,7 @@ export function networkKeys({
   hosts = {},
   afterSecrets,
   proxy,
+  grants,
   terminate,
   credentials = [],
   requests = [],
@@ -170,6 +178,7 @@ export function networkKeys({
     ...(Object.keys(hosts).length === 0 ? [] : [{ key: 'network.hosts' }]),
     ...(afterSecrets === undefined ? [] : [{ key: 'network.afterSecrets' }]),
     ...(proxy === undefined ? [] : [{ key: 'network.proxy' }]),
+    ...(grants === undefined ? [] : [{ key: 'network.grants' }]),
     ...(terminate === undefined ? [] : [{ key: 'network.terminate' }]),
     ...(credentials.length === 0 ? [] : [{ key: 'network.credentials' }]),
     ...(requests.length === 0 ? [] : [{ key: 'network.requests' }]),

@@ -2,7 +2,7 @@
 import { allowsAllOf, parseRule } from '../../network/host-rule.ts'
 import type { HeaderCredential } from '../../network/termination.ts'
 import { isToolRule } from '../../network/tools/names.ts'
-import type { NetworkPolicy } from '../values.ts'
+import { GRANTS, type GrantsChoice, type NetworkPolicy } from '../values.ts'
 import { unite } from './key.ts'
 import type { Narrowing } from './narrowing.ts'
 import { modeOf, networkPolicy, type ParsedNetwork, wordOf } from './network-layers.ts'
@@ -14,6 +14,7 @@ function isWithinNetwork(wanted: ParsedNetwork, grant: NetworkPolicy): boolean {
   const [word, granted] = [wanted.mode ?? wordOf(grant), wordOf(grant)]
   if (WIDTH[word] > WIDTH[granted] || !areGrantedAddresses(wanted, grant)) return false
   if (namesTermination(wanted)) return false
+  if (growth(wanted.grants) > growth(grant.grants)) return false
   if (!(wanted.publish ?? []).every((server) => grant.publish?.includes(server) === true)) return false
   const hosts = hostsMeant(wanted.allow, grant)
   // The hosts of a tool are only known where the operator has asked.
@@ -29,6 +30,9 @@ function isWithinNetwork(wanted: ParsedNetwork, grant: NetworkPolicy): boolean {
 /** Only the operator may say which secret goes where, and whose TLS is ended, also where it would change nothing. */
 const namesTermination = ({ terminate, credentials = [], requests = [] }: ParsedNetwork): boolean =>
   terminate !== undefined || credentials.length + requests.length > 0
+
+/** How far the list may grow. */
+const growth = (grants: GrantsChoice = 'no'): number => GRANTS.indexOf(grants)
 
 /** A name leads where the operator says, or where the host's resolver does. */
 const areGrantedAddresses = ({ hosts = {} }: ParsedNetwork, grant: NetworkPolicy): boolean =>
@@ -57,7 +61,8 @@ function takeNetwork(wanted: ParsedNetwork, grant: NetworkPolicy, isFlagged: boo
   const proxy = grant.proxy ?? wanted.proxy
   const isRestricted = modeOf(word) === 'restricted'
   const local = compared.local ?? (isListed ? [] : grant.local)
-  const { record: _record, local: _local, publish: granted, afterSecrets, ...rest } = grant
+  const { record: _record, local: _local, publish: granted, grants: grown = 'no', afterSecrets, ...rest } = grant
+  const grants = wanted.grants ?? grown
   const publish = compared.publish ?? granted
   const after = wanted.afterSecrets === 'deny' ? 'deny' : afterSecrets
   return networkPolicy({
@@ -69,6 +74,7 @@ function takeNetwork(wanted: ParsedNetwork, grant: NetworkPolicy, isFlagged: boo
     ...(isRestricted && publish !== undefined ? { publish } : {}),
     ...(word === 'record' ? { record: true } : {}),
     ...(proxy === undefined ? {} : { proxy }),
+    ...(isRestricted && grants !== 'no' ? { grants } : {}),
     ...(after === undefined ? {} : { afterSecrets: after }),
   })
 }
@@ -82,10 +88,11 @@ interface Shown {
   readonly terminate?: boolean
   readonly credentials?: readonly HeaderCredential[]
   readonly requests?: readonly string[]
+  readonly grants?: GrantsChoice
 }
 
 /** For people: `restricted (a.example, b.example)`. */
-export function showNetwork({ mode, allow, local = [], publish = [], hosts = {}, ...more }: Shown): string {
+export function showNetwork({ mode, allow, local = [], publish = [], hosts = {}, grants, ...more }: Shown): string {
   const names = Object.entries(hosts).map(([name, address]) => `${name} at ${address}`)
   const servers = publish.map((server) => `published ${server}`)
   const all = [
@@ -94,6 +101,7 @@ export function showNetwork({ mode, allow, local = [], publish = [], hosts = {},
     ...allow,
     ...local.map((port) => `port ${port} of this host`),
     ...names,
+    ...(grants === undefined || grants === 'no' ? [] : [`more hosts: ${grants}`]),
   ]
   return all.length === 0 ? (mode ?? 'the same mode') : `${mode ?? 'restricted'} (${all.join(', ')})`
 }

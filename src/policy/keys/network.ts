@@ -15,7 +15,14 @@ import {
   readSecretFormat,
   readSecretSource,
 } from '../readers.ts'
-import { AFTER_SECRETS, type AfterSecrets, type NetworkPolicy, type ProxyChoice } from '../values.ts'
+import {
+  AFTER_SECRETS,
+  type AfterSecrets,
+  GRANTS,
+  type GrantsChoice,
+  type NetworkPolicy,
+  type ProxyChoice,
+} from '../values.ts'
 import { type Field, type FlagValues, field, type Key, listField } from './key.ts'
 import {
   addNetwork,
@@ -172,6 +179,14 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
         standard: 'auto',
         enum: ['auto', 'on', 'off'],
       }),
+      grants: field<GrantsChoice, GrantsChoice>(oneOf(GRANTS), {
+        description:
+          'Whether allow can grow while the command runs: later, by llm-do allow; ask, also by a question at the terminal. Needs nftables; later and ask mean restricted.',
+        unit: 'word',
+        standard: 'no',
+        type: 'string',
+        enum: [...GRANTS],
+      }),
     },
   },
   merging: { resolve: resolveNetwork, add: addNetwork, setsKeys: networkKeys, finish: finishNetwork },
@@ -242,6 +257,22 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       isRare: true,
       help: 'HTTP and SOCKS proxies inside a restricted network.',
       standard: 'auto',
+    },
+    {
+      name: 'allow-later',
+      isRare: true,
+      group: 'Network',
+      part: 'grants',
+      help: 'Let llm-do allow add hosts while the command runs; means --net restricted.',
+      sets: () => ({ values: { network: { grants: 'later' } } }),
+    },
+    {
+      name: 'ask-hosts',
+      group: 'Network',
+      part: 'grants',
+      isRare: true,
+      help: 'Ask at the terminal about each other host that the command connects to; means --net restricted.',
+      sets: () => ({ values: { network: { grants: 'ask' } } }),
     },
     {
       name: 'add-header',

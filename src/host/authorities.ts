@@ -1,0 +1,102 @@
+/**
+ * Certificate authorities of a company: files that the caller's variables name. The command gets the certificates in them, and no other byte: a
+ * variable that names something else shows nothing of it.
+ * Edge: the file system.
+ */
+import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs'
+import { isAbsolute } from 'node:path'
+
+/** They are variables of a plan's key (native/contract.yaml). */
+export const AUTHORITY_VARIABLES = [
+  'NODE_EXTRA_CA_CERTS',
+  'SSL_CERT_FILE',
+  'REQUESTS_CA_BUNDLE',
+  'GIT_SSL_CAINFO',
+  'CURL_CA_BUNDLE',
+] as const
+
+export interface Authorities {
+  /** Variable -> file inside. */
+  readonly variables: Readonly<Record<string, string>>
+  readonly files: readonly AuthorityFile[]
+  readonly warnings: readonly string[]
+}
+
+export interface AuthorityFile {
+  /** On this host, canonical. */
+  readonly file: string
+  /** Inside. */
+  readonly target: string
+  readonly content: string
+}
+
+export interface AuthorityQuestion {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Files that every sandbox shows. */
+  readonly shown: readonly string[]
+  /** Directories in which a command may write: what one leaves there decides about no later one. */
+  readonly notBelow: readonly string[]
+}
+
+const MOST_BYTES = 1 << 20
+const CERTIFICATE =
+  /^-----BEGIN ((?:TRUSTED |X509 )?CERTIFICATE)-----\r?\n(?:[A-Za-z0-9+/= \t]*\r?\n)+-----END \1-----$/gm
+
+/** O_NONBLOCK: a FIFO in its place must not make us wait for its writer. */
+function read(file: string): string | undefined {
+  const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+  try {
+    const { size } = fstatSync(fd)
+    return fstatSync(fd).isFile() && size <= MOST_BYTES ? readFileSync(fd, 'latin1') : undefined
+  } finally {
+    closeSync(fd)
+  }
+}
+
+const isWithin = (path: string, directory: string): boolean =>
+  path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`)
+
+function realOr(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path // A directory that is not there holds no file.
+  }
+}
+
+/** @returns why there is none */
+function certificatesIn(text: string, notBelow: readonly string[]): { file: string; content: string } | string {
+  if (!isAbsolute(text)) return 'expected an absolute path'
+  try {
+    const file = realpathSync(text)
+    if (notBelow.some((place) => isWithin(file, place) || isWithin(file, realOr(place))))
+      return 'it lies where a command may write'
+    const content = (read(file)?.match(CERTIFICATE) ?? []).join('\n')
+    return content === ''
+      ? 'expected a file with certificates (PEM) of at most 1 MiB'
+      : { file, content: `${content}\n` }
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? 'it cannot be read'
+  }
+}
+
+/** Certificates that two variables name are there once. */
+export function readAuthorities({ env, shown, notBelow }: AuthorityQuestion): Authorities | undefined {
+  const named = AUTHORITY_VARIABLES.flatMap((name) => (env[name] ? [[name, env[name] ?? ''] as const] : []))
+  if (named.length === 0) return undefined
+  const files: AuthorityFile[] = []
+  const warnings: string[] = []
+  const variables = named.flatMap(([name, text]) => {
+    if (shown.includes(text)) return [[name, text]]
+    const found = certificatesIn(text, notBelow)
+    if (typeof found === 'string') {
+      warnings.push(`${name}: its certificates are not passed on: ${found}`)
+      return []
+    }
+    const same = files.find(({ file }) => file === found.file)
+    const target = same?.target ?? `/etc/.llm-do/authorities-${files.length + 1}.pem`
+    if (same === undefined) files.push({ ...found, target })
+    return [[name, target]]
+  })
+  return { variables: Object.fromEntries(variables), files, warnings }
+}
