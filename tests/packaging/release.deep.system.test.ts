@@ -86,7 +86,8 @@ describeWith(['root', 'aarch64-cc', 'mmdebstrap', 'dpkg-deb', 'userns'], 'the fi
       `llm-do-exec-linux-${arch}-${version}.tgz`,
       `llm-do-exec_${version}_${arch.replace('x64', 'amd64')}.deb`,
     ])
-    const own = [`llm-do-exec-${version}.spdx.json`, `llm-do-exec-${version}.tgz`]
+    const python = [`llm_do_exec-${version}-py3-none-any.whl`, `llm_do_exec-${version}.tar.gz`]
+    const own = [`llm-do-exec-${version}.spdx.json`, `llm-do-exec-${version}.tgz`, ...python]
     expect((await readdir(files)).toSorted()).toEqual([...arches, ...own, 'NOTES.md', 'SHA256SUMS'].toSorted())
     const { stdout } = await execa('sha256sum', ['--check', 'SHA256SUMS'], { cwd: files })
     expect(stdout.split('\n')).toHaveLength(arches.length + own.length)
