@@ -178,8 +178,9 @@ other-native:
 	@$(MAKE) $(AT_ONCE) native CC=$(OTHER_CC) BIN=build/$(OTHER)/bin
 
 PACKAGES ?= build/packages
-packages: native build $(if $(BOTH),other-native) ## the packages of npm for this machine, into build/packages; BOTH=1: for x64 and arm64
+packages: native build $(if $(BOTH),other-native) ## the packages of npm for this machine and of Python, into build/packages; BOTH=1: for x64 and arm64
 	@node packaging/npm.mjs $(PACKAGES) $(if $(BOTH),$(PACKED),$(firstword $(PACKED)))
+	@SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) packaging/make-python $(PACKAGES)
 
 DEB_ARCHITECTURE := $(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 # Of the sources, not of the build.

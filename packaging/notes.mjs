@@ -26,6 +26,7 @@ sha256sum --check --ignore-missing SHA256SUMS
 npm install --global ./llm-do-exec-linux-$(node -p process.arch)-${version}.tgz ./llm-do-exec-${version}.tgz
 sudo apt-get install ./llm-do-exec_${version}_$(dpkg --print-architecture).deb
 sudo tar -xzf llm-do-exec-${version}-linux-$(node -p process.arch).tar.gz -C /usr/local --strip-components=1
+pip install ./llm_do_exec-${version}-py3-none-any.whl   # the client for Python; it needs one of the above
 \`\`\`
 
 The files can be built again with the same bytes: \`make release-files\` in a clone of this version.

@@ -5,6 +5,7 @@
 //   llm-do-exec-linux-ARCH-VERSION.tgz                            for npm
 //   llm-do-exec_VERSION_ARCH.deb                                  for Debian and Ubuntu
 //   llm-do-exec-VERSION-linux-ARCH.tar.gz                         to unpack below a prefix: bin/, lib/, share/
+//   llm_do_exec-VERSION-py3-none-any.whl, llm_do_exec-VERSION.tar.gz   for Python
 //   llm-do-exec-VERSION.spdx.json                                 what they consist of
 //   SHA256SUMS, NOTES.md
 import { execFileSync } from 'node:child_process'
@@ -42,6 +43,7 @@ function packTree(arch, bin) {
 }
 
 run(process.execPath, [join(root, 'packaging/npm.mjs'), directory, ...programs])
+run(join(root, 'packaging/make-python'), [directory])
 for (const [arch, bin] of programs.map((one) => one.split('='))) {
   const debArch = DEB_ARCHITECTURES[arch]
   run(join(root, 'packaging/make-deb'), [join(directory, `llm-do-exec_${version}_${debArch}.deb`), debArch], {

@@ -26,6 +26,7 @@ function check() {
     versions: {
       'package-lock.json': lock.version,
       'package-lock.json, packages': lock.packages[''].version,
+      'clients/python/pyproject.toml': /^version = "(.*)"$/m.exec(read('clients/python/pyproject.toml'))?.[1],
       'packaging/devcontainer': JSON.parse(read('packaging/devcontainer/llm-do/devcontainer-feature.json')).version,
     },
     changelog: read('CHANGELOG.md'),

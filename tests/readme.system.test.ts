@@ -30,16 +30,26 @@ describeWith(['bwrap', 'userns', 'python'], 'a console block shows what happens'
   test.each(SESSIONS)('%s: %s', (page, _title, session) => playSession(session, page))
 })
 
+const LANGUAGES = [
+  { name: 'js', file: 'example.mjs', program: process.execPath },
+  { name: 'python', file: 'example.py', program: 'python3' },
+] as const
+
+const CHECKOUT = checkoutFor(currentUser())
+const withLibrary = (example: string): string =>
+  example.replace("'llm-do-exec'", JSON.stringify(join(CHECKOUT, 'dist/index.js')))
+/** Python finds its library by a variable. */
+const ENVIRONMENT = {
+  PATH: [join(CHECKOUT, 'bin'), process.env['PATH']].join(delimiter),
+  PYTHONPATH: join(CHECKOUT, 'clients/python'),
+  PYTHONDONTWRITEBYTECODE: '1',
+}
+
 describeWith(['bwrap', 'userns', 'python'], 'an example of README.md', () => {
-  test.each([
-    ['js', 'example.mjs', process.execPath],
-    ['python', 'example.py', 'python3'],
-  ])('in %s runs as it stands', async (language, file, program) => {
-    const [example = ''] = blocksOf(README, language)
-    const library = join(checkoutFor(currentUser()), 'dist/index.js')
-    const cwd = await directoryWith({ [file]: example.replace("'llm-do-exec'", JSON.stringify(library)) })
-    const PATH = [join(checkoutFor(currentUser()), 'bin'), process.env['PATH']].join(delimiter)
-    const { stdout } = await execa(program, [file], { cwd, env: { PATH } })
+  test.each(LANGUAGES)('in $name runs as it stands', async ({ name, file, program }) => {
+    const [example = ''] = blocksOf(README, name)
+    const cwd = await directoryWith({ [file]: withLibrary(example) })
+    const { stdout } = await execa(program, [file], { cwd, env: ENVIRONMENT })
     expect(stdout).toBe('exit 0 "a\\nb\\n"')
   })
 })
@@ -59,15 +69,22 @@ describeWith(['bwrap', 'userns'], 'the result of docs/reference/result.md', () =
   })
 })
 
+/** Programs of both languages that print the same. */
+const EXAMPLES = [
+  ...textOf('docs/reference/library.md').matchAll(/((?:^```(?:js|python)\n.*?^```\n)+)^```text\n(.*?)^```$/gms),
+].flatMap(([, programs = '', printed = '']) =>
+  LANGUAGES.flatMap((language) =>
+    blocksOf(programs, language.name).map((example) => ({ ...language, example, printed })),
+  ),
+)
+
 describeWith(['bwrap', 'userns', 'python'], 'an example', () => {
-  test.each(
-    [...textOf('docs/reference/library.md').matchAll(/^```js\n(.*?)^```\n```text\n(.*?)^```$/gms)].map(
-      ([, example = '', printed = ''], index) => [index + 1, example, printed] as const,
-    ),
-  )('%d of docs/reference/library.md prints what stands under it', async (_number, example, printed) => {
-    const library = join(checkoutFor(currentUser()), 'dist/index.js')
-    const cwd = await directoryWith({ 'example.mjs': example.replace("'llm-do-exec'", JSON.stringify(library)) })
-    const { stdout } = await execa(process.execPath, ['example.mjs'], { cwd })
-    expect(`${stdout}\n`).toBe(printed)
-  })
+  test.each(EXAMPLES.map((row, index) => [index + 1, row.name, row] as const))(
+    '%d of docs/reference/library.md, in %s, prints what stands under it',
+    async (_number, _name, { example, printed, file, program }) => {
+      const cwd = await directoryWith({ [file]: withLibrary(example) })
+      const { stdout } = await execa(program, [file], { cwd, env: ENVIRONMENT })
+      expect(`${stdout}\n`).toBe(printed)
+    },
+  )
 })

@@ -29,7 +29,7 @@ const REQUIRED = [
 /** Stages of test-all alone. */
 const REQUIRED_DEEP = ['podman', 'vm', 'aarch64-cc', 'mmdebstrap', 'libfuzzer', 'network-clients', 'chromium']
 /** The docker daemon belongs to root, and other versions of node are in root's checkout only. */
-const REQUIRED_OF_A_USER = ['bwrap', 'unshare', 'wasi', 'strace', 'python', 'git', 'gcc', 'ssh-agent']
+const REQUIRED_OF_A_USER = ['bwrap', 'unshare', 'wasi', 'strace', 'python', 'pytest', 'git', 'gcc', 'ssh-agent']
 
 const required = (needs) => process.env.LLM_DO_TEST_REQUIRE ?? (process.env.CI === 'true' ? needs.join(',') : '')
 const requiredHere = ({ isDeep = false } = {}) => ({

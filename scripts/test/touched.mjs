@@ -37,6 +37,7 @@ const REACH = {
   'src/terminator': ['credentials', 'network'],
   'src/text': ['cli'],
   'src/worker': ['cli', 'launch-cache'],
+  clients: ['clients', 'packaging', ''],
   packaging: ['packaging'],
   docs: ['cli', ''],
   profiles: ['policy', 'real', ''],

@@ -14,6 +14,7 @@ interface KnownCache {
 }
 
 const CARGO_HOME = `${SANDBOX_HOME}/.cargo`
+const GRADLE_USER_HOME = `${SANDBOX_HOME}/.gradle`
 
 const KNOWN: Readonly<Record<string, KnownCache>> = {
   npm: { variables: { npm_config_cache: '/cache/npm' } },
@@ -25,6 +26,36 @@ const KNOWN: Readonly<Record<string, KnownCache>> = {
     parts: { registry: `${CARGO_HOME}/registry`, git: `${CARGO_HOME}/git` },
     variables: { CARGO_HOME },
   },
+  // https://docs.astral.sh/uv/reference/environment/
+  uv: { variables: { UV_CACHE_DIR: '/cache/uv' } },
+  // Up to 10 it reads npm's names of variables, from 11 on its own: https://pnpm.io/settings
+  pnpm: {
+    variables: Object.fromEntries(
+      ['npm', 'pnpm'].flatMap((prefix) => [
+        [`${prefix}_config_store_dir`, '/cache/pnpm/store'],
+        [`${prefix}_config_cache_dir`, '/cache/pnpm/metadata'],
+      ]),
+    ),
+  },
+  // The first is of yarn 1, the second of yarn 2 and newer, whose cache is below it.
+  yarn: { variables: { YARN_CACHE_FOLDER: '/cache/yarn/cache', YARN_GLOBAL_FOLDER: '/cache/yarn' } },
+  // As for cargo: init.d, gradle.properties and settings.xml name programs and hold logins.
+  gradle: {
+    above: GRADLE_USER_HOME,
+    parts: { caches: `${GRADLE_USER_HOME}/caches`, wrapper: `${GRADLE_USER_HOME}/wrapper` },
+    variables: { GRADLE_USER_HOME },
+  },
+  maven: {
+    above: `${SANDBOX_HOME}/.m2`,
+    parts: { repository: `${SANDBOX_HOME}/.m2/repository` },
+    variables: {},
+  },
+  // https://bun.sh/docs/install/cache
+  bun: { variables: { BUN_INSTALL_CACHE_DIR: '/cache/bun' } },
+  // https://docs.deno.com/runtime/reference/env_variables/
+  deno: { variables: { DENO_DIR: '/cache/deno' } },
+  // ccache(1), "ENVIRONMENT VARIABLES"
+  ccache: { variables: { CCACHE_DIR: '/cache/ccache' } },
 }
 
 export interface PlannedCache {

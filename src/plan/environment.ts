@@ -65,6 +65,9 @@ const NO_LOOK_FOR_UPDATES = {
   PIP_DISABLE_PIP_VERSION_CHECK: '1',
 }
 
+/** Ids that a user namespace does not map are EINVAL to chown(2), and fakeroot takes no other answer than EPERM for its own. */
+const FAKEROOT = { FAKEROOTDONTTRYCHOWN: '1' }
+
 const packageManagerVariables = ({ network: { mode } }: Policy): Readonly<Record<string, string>> => ({
   ...(mode === 'none' ? NO_SECOND_TRY : {}),
   ...(mode === 'host' ? {} : NO_LOOK_FOR_UPDATES),
@@ -78,7 +81,7 @@ function builtIns(inputs: EnvironmentInputs): readonly PlannedVariable[] {
     ...proxyVariables(policy.network),
     ...(root === 'assembled' ? request.authorities?.variables : {}),
     ...trustVariables(policy.network),
-    ...(root === 'host' ? {} : cacheVariables(policy, request)),
+    ...(root === 'host' ? {} : { ...FAKEROOT, ...cacheVariables(policy, request) }),
     ...accountOf(inputs),
     ...(root === 'assembled' ? packageManagerVariables(policy) : {}),
     LANG,

@@ -4,6 +4,7 @@ import { SandboxError } from '../error.ts'
 import type { HostFacts } from '../host/facts.ts'
 import { judge, rulesOf } from '../network/host-rule.ts'
 import { isTerminated, namedHosts, printHostPort } from '../network/termination.ts'
+import type { GitIdentity, GitSigning } from '../network/tools/git.ts'
 import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING } from '../policy/protected.ts'
 import { type Need, seccompName } from '../policy/values.ts'
@@ -332,7 +333,7 @@ function systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits,
     directories,
     files: sysFiles(limits, facts.cpuList),
     hardware,
-    ...(inputs.request.gitIdentity && policy.gitIdentity ? { gitIdentity: inputs.request.gitIdentity } : {}),
+    ...(inputs.request.gitIdentity && policy.gitIdentity ? { gitIdentity: signable(inputs) } : {}),
   })
 }
 
@@ -363,12 +364,17 @@ function cgroupParent({ policy, facts }: PlanInputs, { traits }: BackendOffer): 
 }
 
 function commandWarnings(
-  { policy, request, facts }: PlanInputs,
+  inputs: PlanInputs,
   { traits }: BackendOffer,
   zones: readonly PlannedZone[],
 ): readonly string[] {
+  const { policy, request, facts } = inputs
   if (!isShownByPlan(traits)) return []
-  return [...hiddenCommand({ request, paths: facts.paths, zones }), ...(policy.sshAgent ? agentWarnings(facts) : [])]
+  return [
+    ...hiddenCommand({ request, paths: facts.paths, zones }),
+    ...signingWarnings(inputs),
+    ...(policy.sshAgent ? agentWarnings(facts) : []),
+  ]
 }
 
 /** For commands that use git, as far as that is known: git needs a directory that is not mounted and that no option names. */
@@ -394,6 +400,27 @@ function worktreeWarnings(
   return isClosed && isWritten
     ? [`git cannot commit: ${common} is read-only; to allow it: --rw ${shown(shellWord(worktree.common))}`]
     : []
+}
+
+/** Without an agent that answers, git would fail instead of committing. */
+function signable({ policy, request: { gitIdentity = {} }, facts: { uid } }: PlanInputs): GitIdentity {
+  const { signing, ...identity } = gitIdentity
+  return signing?.key === undefined || !policy.sshAgent || uid === 0 ? identity : gitIdentity
+}
+
+function signingWarnings(inputs: PlanInputs): readonly string[] {
+  const { policy, request } = inputs
+  const signing = policy.gitIdentity ? request.gitIdentity?.signing : undefined
+  if (signing === undefined || signable(inputs).signing !== undefined) return []
+  const [first] = signing.signs
+  return [
+    `git signs no ${signing.signs.join(' and no ')} inside, against ${first}.gpgsign: ${unsigned(policy, signing)}`,
+  ]
+}
+
+function unsigned({ sshAgent }: Policy, { key }: GitSigning): string {
+  if (key === undefined) return 'only a key of SSH can be used (gpg.format, user.signingkey)'
+  return sshAgent ? "root's agent does not answer the command" : 'the agent has the key; to allow it: --ssh-agent'
 }
 
 /** OpenSSH's agent asks the kernel who calls (SO_PEERCRED) and answers its own user and root; the command of root is neither. */

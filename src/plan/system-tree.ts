@@ -110,11 +110,21 @@ const ownHosts = ({ mode, hosts = {} }: SystemInputs['network']): string =>
         .join('')
 
 /** Below every file of a repository and of the home, so that an identity of theirs counts. Values are quoted as git-config(1) says. */
-function gitFile(identity: GitIdentity): readonly (readonly [name: string, content: string])[] {
-  const settings = Object.entries(identity)
-    .filter(([, value]) => value !== undefined && !/\p{Cc}/u.test(value))
+function gitFile({ signing, ...user }: GitIdentity): readonly (readonly [name: string, content: string])[] {
+  const { key, signs = [] } = signing ?? {}
+  const sections = [
+    settingsText('user', { ...user, ...(key && { signingkey: `key::${key}` }) }),
+    ...(key === undefined ? [] : [settingsText('gpg', { format: 'ssh' })]),
+    ...(key === undefined ? [] : signs.map((section) => settingsText(section, { gpgsign: 'true' }))),
+  ].join('')
+  return sections === '' ? [] : [['gitconfig', sections]]
+}
+
+function settingsText(section: string, values: Readonly<Record<string, string | undefined>>): string {
+  const settings = Object.entries(values)
+    .filter((entry): entry is [string, string] => entry[1] !== undefined && !/\p{Cc}/u.test(entry[1]))
     .map(([key, value]) => `\t${key} = "${value.replace(/[\\"]/g, '\\$&')}"\n`)
-  return settings.length === 0 ? [] : [['gitconfig', `[user]\n${settings.join('')}`]]
+  return settings.length === 0 ? '' : `[${section}]\n${settings.join('')}`
 }
 
 export interface SystemInputs {

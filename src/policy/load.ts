@@ -1,5 +1,6 @@
 /**
- * Profiles from files: by name from the user's directory, then from the shipped one, or by path; with all they extend.
+ * Profiles from files: by name from the user's directory, then from the shipped one, or by path; with all they extend. The first may be
+ * a text instead of a name: what a program has as an object needs no file.
  * Also answers which files decided it, read or looked for, so that a cached plan can tell when it is stale.
  * Edge: reads profile files and directories.
  */
@@ -10,7 +11,7 @@ import { isForeign } from '../os/native-programs.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import type { PolicyLayer } from './layer.ts'
 import { PRECOMPILED } from './precompiled.ts'
-import { type ParsedProfile, profileLayer } from './profile-layer.ts'
+import { isWrittenProfile, type ParsedProfile, profileLayer, WRITTEN_PROFILE } from './profile-layer.ts'
 
 export interface ProfileDirectories {
   /** `$XDG_CONFIG_HOME/llm-do/profiles`, absolute; searched first. */
@@ -20,9 +21,9 @@ export interface ProfileDirectories {
 }
 
 export interface ProfileRequest extends ProfileDirectories {
-  /** A name, or a path (it has a slash, or ends in .yaml or .yml). */
+  /** A name, a path (it has a slash, or ends in .yaml or .yml), or the text of a profile, which begins with a brace. */
   readonly name: string
-  /** Absolute; what a relative path is relative to. */
+  /** Absolute; what a relative path is relative to, also one in such a text. */
   readonly cwd: string
 }
 
@@ -74,7 +75,8 @@ interface Chain {
 }
 
 async function loadChain({ request, chain, missing }: Chain): Promise<LoadedProfile> {
-  const found = findProfile(request, chain.at(-1)?.candidate)
+  const isWritten = chain.length === 0 && isWrittenProfile(request.name)
+  const found = isWritten ? writtenProfile(request) : findProfile(request, chain.at(-1)?.candidate)
   const seen = chain.findIndex(({ file }) => file === found.file)
   if (seen >= 0) throw cycle([...chain.slice(seen), { name: request.name, file: found.file }])
   if (chain.length >= LONGEST_CHAIN) throw cycle([...chain, { name: request.name, file: found.file }])
@@ -84,25 +86,26 @@ async function loadChain({ request, chain, missing }: Chain): Promise<LoadedProf
   const base = profile.extends
   if (base !== undefined)
     return await loadChain({
-      request: { ...request, name: base, cwd: path.dirname(found.file) },
+      request: { ...request, name: base, cwd: found.directory ?? path.dirname(found.file) },
       chain: longer,
       missing: tried,
     })
   const links = longer.toReversed()
+  const files = links.filter(({ file }) => file !== WRITTEN_PROFILE)
   return {
     layers: links.map((link) => link.profile.layer),
-    read: links.map(({ file }) => file),
-    found: links.map(({ candidate }) => candidate),
+    read: files.map(({ file }) => file),
+    found: files.map(({ candidate }) => candidate),
     missing: tried,
   }
 }
 
 /** The parser is loaded for profiles that do not come with the program. */
-async function readProfile({ file, bytes }: Pick<FoundProfile, 'file' | 'bytes'>): Promise<ParsedProfile> {
-  const known = shippedWith(bytes)
-  if (known !== undefined) return profileLayer({ ...known, file })
+async function readProfile(found: Pick<FoundProfile, 'file' | 'bytes' | 'directory'>): Promise<ParsedProfile> {
+  const known = shippedWith(found.bytes)
+  if (known !== undefined) return profileLayer({ ...known, file: found.file })
   const { parseProfile } = await import('./parse.ts')
-  return parseProfile({ file, bytes })
+  return parseProfile(found)
 }
 
 const shippedWith = (bytes: Uint8Array) => PRECOMPILED.profiles.find(({ text }) => Buffer.from(text).equals(bytes))
@@ -113,8 +116,14 @@ interface FoundProfile {
   readonly candidate: string
   /** Canonical. */
   readonly file: string
+  /** Its relative paths start here; the directory of the file if absent. */
+  readonly directory?: string
   readonly bytes: Uint8Array
   readonly missing: readonly string[]
+}
+
+function writtenProfile({ name, cwd }: ProfileRequest): FoundProfile {
+  return { candidate: WRITTEN_PROFILE, file: WRITTEN_PROFILE, directory: cwd, bytes: Buffer.from(name), missing: [] }
 }
 
 function findProfile(request: ProfileRequest, extendedBy: string | undefined): FoundProfile {

@@ -76,7 +76,7 @@ const OF_RUNS: readonly OptionDeclaration[] = [
     argument: 'NAME|FILE',
     completes: 'profiles',
     group: 'Policy',
-    help: 'Base policy.',
+    help: 'Base policy: a name, a file, or its text, which begins with {.',
     standard: 'default',
   }),
   declare({

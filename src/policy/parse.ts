@@ -10,15 +10,21 @@ import { isMapping } from './value-at.ts'
 
 /**
  * Reads the text of a profile.
- * @param input.file absolute path, for messages and for what relative host paths are relative to
+ * @param input.file absolute path, for messages
+ * @param input.directory what relative host paths are relative to (the directory of the file)
  * @throws SandboxError PROFILE_UNREADABLE with line and column, POLICY_INVALID when it is YAML but no profile
  */
-export function parseProfile(input: { readonly file: string; readonly bytes: Uint8Array }): ParsedProfile {
-  const { file } = input
+export function parseProfile(input: {
+  readonly file: string
+  readonly bytes: Uint8Array
+  readonly directory?: string
+}): ParsedProfile {
+  const { file, directory } = input
   const reading = readYaml(decode(input))
   if (!reading.ok) throw unreadable([file, reading.line, reading.column], reading.reason)
   const values = sandboxOf(file, reading.value)
-  return profileLayer({ file, values, lines: linesBelow('sandbox', reading.lines) })
+  const lines = linesBelow('sandbox', reading.lines)
+  return profileLayer({ file, values, lines, ...(directory === undefined ? {} : { directory }) })
 }
 
 function linesBelow(key: string, lines: Readonly<Record<string, number>>): Readonly<Record<string, number>> {

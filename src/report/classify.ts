@@ -9,6 +9,7 @@ import { GROUP_PROCESSES_BWRAP, GROUP_PROCESSES_UNSHARE, QUIET_SIGNALS } from '.
 import type { Pending } from '../cow/pending.ts'
 import { type ErrorCode, exitStatusOf, type SandboxError } from '../error.ts'
 import type { Plan } from '../plan/plan.ts'
+import { profileName } from '../policy/profile-layer.ts'
 import type { EngineName } from '../policy/values.ts'
 import { formatDuration, formatSize } from '../text/units.ts'
 import { type DecodedOutput, decodeOutput } from './decode-output.ts'
@@ -343,7 +344,7 @@ export function refusal(error: SandboxError, command: readonly string[], profile
     hints: hint === '' ? [] : [hint],
     error: { code, message, hint },
     backend: null,
-    profile,
+    profile: profileName(profile),
     planHash: '',
     limits: {},
     isolation: { fs: 'none', pid: false, net: 'none', ipc: false, user: false, seccomp: 'off' },

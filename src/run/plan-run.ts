@@ -38,6 +38,7 @@ import { loadProfile } from '../policy/load.ts'
 import { mergePolicies } from '../policy/merge.ts'
 import { needsOf } from '../policy/needs.ts'
 import type { Policy } from '../policy/policy.ts'
+import { profileName } from '../policy/profile-layer.ts'
 import { withTerminal } from '../policy/terminal-layer.ts'
 import { checkLayers } from '../policy/validate-layers.ts'
 import { type BackendName, isWritable } from '../policy/values.ts'
@@ -453,7 +454,7 @@ async function policyOf({
   const isForPerson = options.isAtTerminal === true && !request.captured
   const profiles = isForPerson ? withTerminal(loaded.layers, standard) : loaded.layers
   const layers = [...profiles, ...spoken, ...layersOf(options, request.cwd)]
-  const merged = mergePolicies(await checkLayers(layers), { profile, home: request.home })
+  const merged = mergePolicies(await checkLayers(layers), { profile: profileName(profile), home: request.home })
   const filter = typeof merged.seccomp === 'string' ? [] : [merged.seccomp.file]
   // Also what would have been found before them: the next run looks there first. And what decides which file it reads for a host.
   const files = [

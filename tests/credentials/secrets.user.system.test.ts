@@ -3,7 +3,7 @@
  * run and after it is searched. Each search has a control that finds what must be found.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -220,6 +220,43 @@ describe('the SSH agent', () => {
       expect(stdout).toMatch(/^\/run\/ssh-agent\.sock\n/)
       expect([stdout, stderr]).toEqual(expected.map((pattern) => expect.stringMatching(pattern)))
       expect(stdout).toContain('No such file')
+    })
+  })
+
+  describeWith(['bwrap', 'userns', 'git', 'ssh-agent'], 'signs commits', () => {
+    const COMMIT = ['--rw', '.', '--git-identity', '-c', 'git commit -q --allow-empty -m made']
+
+    async function withKey() {
+      const at = await withAgent()
+      const [key, signers] = [path.join(at.work, 'key'), path.join(at.work, 'signers')]
+      // It makes none for a user without an account, which the command has.
+      await finished(at, ['--rw', '.', '-c', 'ssh-keygen -q -t ed25519 -N "" -f key'])
+      await execa('ssh-add', ['-q', key], { env: at.env })
+      const user = `[user]\nname = Ann\nemail = ann@example.org\nsigningkey = ${key}\n`
+      const signing = '[gpg]\nformat = ssh\n[commit]\ngpgsign = true\n'
+      await writeFile(path.join(at.home, '.gitconfig'), user + signing)
+      await writeFile(signers, `ann@example.org ${await readFile(`${key}.pub`, 'utf8')}`)
+      const git = async (...words: readonly string[]) =>
+        await execa('git', words, { cwd: at.work, env: at.env, extendEnv: false, all: true })
+      await git('init', '-q', '.')
+      return { at, git }
+    }
+
+    test('by the key that the caller has set up, with --ssh-agent; an agent of root does not answer', async () => {
+      const { at } = await withKey()
+      const { exitCode, stderr } = await finished(at, ['--ssh-agent', ...COMMIT])
+      const isRoot = process.getuid?.() === 0
+      expect([exitCode, stderr]).toEqual([0, isRoot ? expect.stringMatching(/signs no commit inside.*root/) : ''])
+      const look = 'git -c gpg.ssh.allowedSignersFile=/workspace/signers log -1 --show-signature 2>&1'
+      const { stdout } = await finished(at, ['-c', look])
+      expect(stdout.includes('Good "git" signature for ann@example.org')).toBe(!isRoot)
+    })
+
+    test('or the run says that it does not', async () => {
+      const { at, git } = await withKey()
+      const { exitCode, stderr } = await finished(at, COMMIT)
+      expect([exitCode, stderr]).toEqual([0, expect.stringMatching(/signs no commit inside.*--ssh-agent/)])
+      expect((await git('log', '-1', '--format=%an %G?')).stdout).toBe('Ann N')
     })
   })
 })

@@ -12,6 +12,8 @@ const lookAt = (files: Readonly<Record<string, string>>): Look =>
     text: (path) => files[path],
   }) as Partial<Look> as Look
 
+const SIGNED = '[commit]\ngpgsign = true\n[gpg]\nformat = ssh\n[user]\n'
+
 test.each<[string, Readonly<Record<string, string>>, object]>([
   ['nothing', {}, {}],
   ['the last file', { '/etc/gitconfig': '[user]\nname = A', '/h/.gitconfig': '[user]\n\tname = B\n' }, { name: 'B' }],
@@ -26,6 +28,27 @@ test.each<[string, Readonly<Record<string, string>>, object]>([
     { email: 'a@b' },
   ],
   ['no other section', { '/h/.gitconfig': '[user "x"]\nname = A\n[author]\nname = B\n[credential]\nhelper = c' }, {}],
+  ['no key where nothing is signed', { '/h/.gitconfig': '[gpg]\nformat = ssh\n[user]\nsigningkey = ~/k.pub' }, {}],
+  [
+    'the public key of a private one',
+    { '/h/.gitconfig': `${SIGNED}signingkey = ~/k\n`, '/h/k': 'PRIVATE', '/h/k.pub': 'ssh-ed25519 AAAA me\n' },
+    { signing: { signs: ['commit'], key: 'ssh-ed25519 AAAA' } },
+  ],
+  [
+    'a key that is written out',
+    { '/h/.gitconfig': `${SIGNED}signingkey = key::ssh-ed25519 AAAA me\n[tag]\ngpgsign = yes` },
+    { signing: { signs: ['commit', 'tag'], key: 'ssh-ed25519 AAAA' } },
+  ],
+  [
+    'no private key',
+    { '/h/.gitconfig': `${SIGNED}signingkey = ~/k`, '/h/k': 'PRIVATE' },
+    { signing: { signs: ['commit'] } },
+  ],
+  [
+    'no key of GnuPG',
+    { '/h/.gitconfig': '[commit]\ngpgsign = true\n[user]\nsigningkey = ABC' },
+    { signing: { signs: ['commit'] } },
+  ],
   ['no repository', { '/p/.git/config': '[user]\nname = A' }, {}],
 ])('%s', (_, files, identity) => {
   expect(gitIdentity(lookAt(files))).toEqual(identity)

@@ -119,11 +119,13 @@ describeWith('aarch64-cc', 'make packages', () => {
     const sums = async (name: string) =>
       (await execa('sha256sum *', { shell: true, cwd: join(directory, name) })).stdout
     const first = await sums('first')
-    expect(first.split('\n').map((line) => line.split(/ +/)[1]?.replace(/-[\d.]+\.tgz/, ''))).toEqual([
+    expect(first.split('\n').map((line) => line.split(/ +/)[1]?.replace(/-\d+\.\d+\.\d+(\.tgz)?/, ''))).toEqual([
       'llm-do-exec',
       'llm-do-exec-fleet',
       'llm-do-exec-linux-arm64',
       'llm-do-exec-linux-x64',
+      'llm_do_exec-py3-none-any.whl',
+      'llm_do_exec.tar.gz',
     ])
     expect(await sums('second')).toBe(first)
   })

@@ -87,7 +87,8 @@ describeWith(['root', 'aarch64-cc', 'mmdebstrap', 'dpkg-deb', 'userns'], 'the fi
       `llm-do-exec_${version}_${arch.replace('x64', 'amd64')}.deb`,
     ])
     const names = ['.spdx.json', '.tgz'].map((end) => `llm-do-exec-${version}${end}`)
-    const own = [...names, `llm-do-exec-fleet-${version}.tgz`]
+    const python = [`llm_do_exec-${version}-py3-none-any.whl`, `llm_do_exec-${version}.tar.gz`]
+    const own = [...names, `llm-do-exec-fleet-${version}.tgz`, ...python]
     expect((await readdir(files)).toSorted()).toEqual([...arches, ...own, 'NOTES.md', 'SHA256SUMS'].toSorted())
     const { stdout } = await execa('sha256sum', ['--check', 'SHA256SUMS'], { cwd: files })
     expect(stdout.split('\n')).toHaveLength(arches.length + own.length)

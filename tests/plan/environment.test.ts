@@ -19,6 +19,7 @@ describe('The command gets', () => {
       PIP_RETRIES: '0',
       npm_config_update_notifier: 'false',
       NO_UPDATE_NOTIFIER: '1',
+      FAKEROOTDONTTRYCHOWN: '1',
       PIP_DISABLE_PIP_VERSION_CHECK: '1',
     })
   })

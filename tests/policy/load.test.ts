@@ -10,6 +10,7 @@ import {
   type ProfileRequest,
   profileDirectoryOf,
 } from '../../src/policy/load.ts'
+import { profileName } from '../../src/policy/profile-layer.ts'
 import { mergeLayers } from './layers.ts'
 
 const SHIPPED = path.join(import.meta.dirname, '../../profiles')
@@ -98,6 +99,24 @@ describe('a profile', () => {
       hostPath: path.join(site().root, 'real/d'),
       origin: { source: `${path.join(site().root, 'real/a.yaml')}:2` },
     })
+  })
+
+  test('may be a text, whose paths are relative to the caller, and which is no file', async () => {
+    mkdirSync(path.join(site().root, 'sub'))
+    const base = site().write('sub/base.yaml', profile('description: base'))
+    const text = '{"sandbox": {"extends": "./base.yaml", "zones": [{"name": "d", "hostPath": "./d"}]}}'
+    const loaded = await site().load(text, { cwd: path.join(site().root, 'sub') })
+    expect([loaded.read, loaded.found]).toEqual([[base], [base]])
+    expect(mergeLayers(loaded.layers, { profile: 'a', home: '' }).zones[0]).toMatchObject({
+      hostPath: path.join(site().root, 'sub/d'),
+      origin: { source: '--profile:1' },
+    })
+    expect([profileName(text), profileName('strict')]).toEqual(['--profile', 'strict'])
+  })
+
+  test('is no text where another one extends it', async () => {
+    site().write('top.yaml', profile(`extends: '{"sandbox": {}}'`))
+    await expect(site().load('./top.yaml')).rejects.toMatchObject({ code: 'PROFILE_NOT_FOUND' })
   })
 })
 

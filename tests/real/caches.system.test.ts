@@ -85,19 +85,31 @@ describeWith(['userns'], 'a cache', () => {
     expect(await run(site.one, '--cache', 'mine', '--', 'sh', '-c', script)).toEqual({ status: 0, out: '', err: '' })
   })
 
-  test('is where each package manager looks for it', async () => {
-    const caches = ['npm', 'pip', 'go', 'cargo'].flatMap((name) => ['--cache', name])
-    const script = 'echo $npm_config_cache $PIP_CACHE_DIR $GOCACHE $GOMODCACHE $CARGO_HOME; cd; ls -d /cache/* .cargo/*'
-    expect((await run(site.one, ...caches, '-c', script)).out.split(/\s+/)).toEqual([
-      ...['/cache/npm', '/cache/pip', '/cache/go/build', '/cache/go/mod', '/home/sandbox/.cargo'],
-      ...['.cargo/git', '.cargo/registry', '/cache/go', '/cache/npm', '/cache/pip', ''],
+  test('is where each tool looks for it', async () => {
+    const tools = 'npm pnpm yarn bun deno pip uv cargo go maven gradle ccache'.split(' ')
+    const caches = tools.flatMap((name) => ['--cache', name])
+    const script = 'env | grep -E "/cache|^(CARGO|GRADLE)_"; cd; ls -d /cache/* .cargo/* .gradle/* .m2/*'
+    const { out } = await run(site.one, ...caches, '-c', script)
+    expect(out.split('\n').filter(Boolean).toSorted()).toEqual([
+      ...['.cargo/git', '.cargo/registry', '.gradle/caches', '.gradle/wrapper', '.m2/repository'],
+      ...'bun ccache deno go npm pip pnpm uv yarn'.split(' ').map((name) => `/cache/${name}`),
+      ...['BUN_INSTALL_CACHE_DIR=/cache/bun', 'CARGO_HOME=/home/sandbox/.cargo', 'CCACHE_DIR=/cache/ccache'],
+      ...['DENO_DIR=/cache/deno', 'GOCACHE=/cache/go/build', 'GOMODCACHE=/cache/go/mod'],
+      ...['GRADLE_USER_HOME=/home/sandbox/.gradle', 'PIP_CACHE_DIR=/cache/pip', 'UV_CACHE_DIR=/cache/uv'],
+      ...['YARN_CACHE_FOLDER=/cache/yarn/cache', 'YARN_GLOBAL_FOLDER=/cache/yarn', 'npm_config_cache=/cache/npm'],
+      ...['npm_config_cache_dir=/cache/pnpm/metadata', 'npm_config_store_dir=/cache/pnpm/store'],
+      ...['pnpm_config_cache_dir=/cache/pnpm/metadata', 'pnpm_config_store_dir=/cache/pnpm/store'],
     ])
   })
 
-  test('of cargo leaves its settings and logins behind', async () => {
-    const script = 'echo kept >.cargo/registry/file; echo lost >.cargo/config.toml'
-    await run(site.one, '--cache', 'cargo', '--workdir', '/home/sandbox', '--', 'sh', '-c', script)
-    const { out } = await run(site.one, '--cache', 'cargo', '-c', 'cd; cat .cargo/registry/file .cargo/config.toml')
+  test.each([
+    ['cargo', '.cargo/registry', '.cargo/config.toml'],
+    ['gradle', '.gradle/caches', '.gradle/init.gradle'],
+    ['maven', '.m2/repository', '.m2/settings.xml'],
+  ])('of %s leaves its settings and logins behind', async (tool, directory, settings) => {
+    const script = `echo kept >${directory}/file; echo lost >${settings}`
+    await run(site.one, '--cache', tool, '--workdir', '/home/sandbox', '--', 'sh', '-c', script)
+    const { out } = await run(site.one, '--cache', tool, '-c', `cd; cat ${directory}/file ${settings}`)
     expect(out).toBe('kept\n')
   })
 

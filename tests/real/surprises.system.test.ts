@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith } from '../support/needs.ts'
+import { describeWith, testWith } from '../support/needs.ts'
 import { directoryWith } from './directory.ts'
 import { textHere } from './in-process.ts'
 
@@ -84,4 +84,12 @@ describeWith(['userns'], "the caller's mask of file modes", () => {
     const { stdout } = await runCli(words, { env, through: withMask('0057') })
     expect(stdout.toString()).toBe('0057\n')
   })
+})
+
+testWith(['userns', 'fakeroot'], 'fakeroot gives files to ids that the sandbox does not have', async () => {
+  const script = 'cd /tmp; touch f; fakeroot sh -c "chown 0:0 f && chown 5:6 f && stat -c %u:%g f"'
+  const cwd = await temporaryDirectory()
+  expect(await textHere(['-c', script], { cwd })).toEqual({ status: 0, out: '5:6\n', err: '' })
+  const control = await textHere(['-c', `unset FAKEROOTDONTTRYCHOWN; ${script}`], { cwd })
+  expect(control.err).toContain('Invalid argument')
 })

@@ -99,6 +99,7 @@ const NEEDS = {
   libfuzzer: lacksLibFuzzer,
   cargo: () => lacksProgram('cargo'),
   gcc: () => lacksProgram('gcc'),
+  fakeroot: () => lacksProgram('fakeroot'),
   git: () => lacksProgram('git'),
   python: () => lacksProgram('python3'),
   pytest: lacksPytest,

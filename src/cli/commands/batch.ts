@@ -18,7 +18,7 @@ import { currentDirectory, hostEnvironment } from '../current-directory.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
 import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 import { usageError } from '../usage-error.ts'
-import { untilSignal } from './exec.ts'
+import { untilSignal, watchParent } from './exec.ts'
 
 const HINT = 'llm-do batch --help'
 const MOST_JOBS = 256
@@ -42,7 +42,8 @@ export const batch = subcommand('batch', async ({ flags, operands: [input = '-']
   const isResumed = flags['resume'] === true
   if (isResumed && file === undefined) throw usageError('--resume: expected the file to go on with.', '--results FILE')
   const jobs = jobsOf(typeof flags['jobs'] === 'string' ? flags['jobs'] : undefined)
-  const profile = flags['profile'] ?? environmentLayers(env, cwd).request['profile']
+  const spoken = environmentLayers(env, cwd)
+  const profile = flags['profile'] ?? spoken.request['profile']
   const results = file === undefined ? undefined : await openResults(file, isResumed)
   const { done, failed, close } = results ?? ON_STDOUT
   const total = process.stderr.isTTY && input !== '-' ? await countLines(resolve(cwd, input)) : undefined
@@ -55,9 +56,10 @@ export const batch = subcommand('batch', async ({ flags, operands: [input = '-']
     write: async (line) => (results === undefined ? await writeStdout(line) : results.write(line)),
     onResult: count.add,
   })
+  const layers = [flagLayer(flags, cwd)]
   const engine = {
     profile: typeof profile === 'string' ? profile : 'default',
-    layers: [flagLayer(flags, cwd)],
+    layers,
     env,
     places: new TaskPlaces(cwd),
     plans: new TaskPlans(),
@@ -65,8 +67,12 @@ export const batch = subcommand('batch', async ({ flags, operands: [input = '-']
   }
   const log = (line: string): void => void writeStderr([`llm-do: ${line}`])
   try {
-    return await untilSignal(async (signal) => {
+    return await untilSignal(async (signal, { stop }) => {
+      const watch = [...spoken.layers, ...layers].some(({ values }) => values.dieWithParent === true)
+        ? watchParent(call.parent, stop)
+        : undefined
       await serve({ source, engine, slots: jobs, drain: signal, end: signal, log })
+      clearInterval(watch)
       if (signal.aborted) return CANCELLED
       return count.failed() === 0 ? 0 : FOUND_PROBLEMS
     })

@@ -227,7 +227,7 @@ async function runUntilSignal(options: ExecOptions): Promise<Result> {
 const LOOK_AT_PARENT = 200
 
 /** The end of what started us is a reason to stop like SIGTERM. */
-function watchParent(parent: number, stop: (signal: NodeJS.Signals) => void): NodeJS.Timeout {
+export function watchParent(parent: number, stop: (signal: NodeJS.Signals) => void): NodeJS.Timeout {
   const look = () => {
     if (process.ppid !== parent) stop('SIGTERM')
   }

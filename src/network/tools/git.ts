@@ -28,21 +28,42 @@ export function git(look: Look): Mentions {
   }
 }
 
-/** The name and address that git writes into commits. */
+/** The settings of the caller by which git writes commits. */
 export interface GitIdentity {
   readonly name?: string
   readonly email?: string
+  readonly signing?: GitSigning
+}
+
+export interface GitSigning {
+  /** The sections whose `gpgsign` is on: commit, tag. */
+  readonly signs: readonly string[]
+  /** The public key, which an SSH agent knows; absent where only files that are not shown have it. */
+  readonly key?: string
 }
 
 /** From the caller's own configuration: git inside reads that of a repository anyway, and it counts above this one. */
 export function gitIdentity(look: Look): GitIdentity {
   const settings = globalFiles(look).flatMap((path) => readSettings(look, path, 0))
-  const last = (wanted: string): string | undefined =>
+  const last = (within: string, wanted: string): string | undefined =>
     settings
-      .findLast(({ section, name, key }) => section === 'user' && name === '' && key === wanted)
+      .findLast(({ section, name, key }) => section === within && name === '' && key === wanted)
       ?.value.replace(/\\(["\\])/g, '$1')
-  const [name, email] = [last('name'), last('email')]
-  return { ...(name && { name }), ...(email && { email }) }
+  const [name, email] = [last('user', 'name'), last('user', 'email')]
+  const signs = ['commit', 'tag'].filter((section) => /^(?:true|yes|on|1)$/i.test(last(section, 'gpgsign') ?? ''))
+  const key = last('gpg', 'format') === 'ssh' ? publicKey(look, last('user', 'signingkey')) : undefined
+  const signing = signs.length === 0 ? {} : { signing: { signs, ...(key && { key }) } }
+  return { ...(name && { name }), ...(email && { email }), ...signing }
+}
+
+/** git-config(1), "user.signingKey": the key itself, or a file with it. Of a private key the file next to it has the public one. */
+function publicKey(look: Look, written = ''): string | undefined {
+  const literal = /^(?:key::)?((?:ssh|ecdsa|sk)-\S+ \S+)/.exec(written)?.[1]
+  if (literal !== undefined || written === '') return literal
+  const file = written.replace(/^~\//, `${look.home}/`)
+  return [...(file.endsWith('.pub') ? [] : [`${file}.pub`]), file]
+    .map((path) => /^(?:ssh|ecdsa|sk)-\S+ \S+/.exec(look.text(path) ?? '')?.[0])
+    .find((found) => found !== undefined)
 }
 
 function globalFiles(look: Look): readonly string[] {

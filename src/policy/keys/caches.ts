@@ -9,6 +9,8 @@ export interface CacheChoice {
 }
 
 const SHARED = ':shared'
+/** Tools whose variables src/plan/caches.ts knows. */
+const TOOLS = 'npm, pnpm, yarn, bun, deno, pip, uv, cargo, go, maven, gradle, ccache'
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
 export const parseCache = (text: string): CacheChoice =>
@@ -17,7 +19,7 @@ export const parseCache = (text: string): CacheChoice =>
 const readCache: Reader<string> = (value) =>
   typeof value === 'string' && NAME.test(parseCache(value).name)
     ? understood(value)
-    : misunderstood('npm, pip, cargo, go or a name of your own, with :shared at its end for all projects', value)
+    : misunderstood(`${TOOLS} or a name of your own, with :shared at its end for all projects`, value)
 
 /** One cache a name: what a layer says of it counts in the place of what those below said. */
 function addCaches(below: readonly string[] | undefined, above: readonly string[]): readonly string[] {
@@ -26,8 +28,7 @@ function addCaches(below: readonly string[] | undefined, above: readonly string[
 }
 
 const declared = list<string>(readCache, {
-  description:
-    'Directories that outlive the run, one set a project: npm, pip, cargo, go, or NAME at /cache/NAME; with :shared one for all projects of the user.',
+  description: `Directories that outlive the run, one set a project: ${TOOLS}, or NAME at /cache/NAME; with :shared one for all projects of the user.`,
   unit: 'list of names',
   examples: [['npm', 'pip']],
   flag: {
@@ -36,7 +37,7 @@ const declared = list<string>(readCache, {
     group: 'Files',
     repeats: true,
     isRare: true,
-    help: 'Keep what a tool fetches for the next run of this project (with :shared: of all): npm, pip, cargo, go, or what is in /cache/NAME.',
+    help: `Keep what a tool fetches for the next run of this project (with :shared: of all): ${TOOLS}, or what is in /cache/NAME.`,
     sets: (text) => ({ values: { caches: [text] } }),
   },
   narrowing: {

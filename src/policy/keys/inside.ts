@@ -264,7 +264,8 @@ export const home = scalar<string, string | null>(orNone(readHomeName), {
 })
 
 export const gitIdentity = scalar<boolean, boolean>(readBoolean, {
-  description: "git inside has user.name and user.email of the caller's own configuration, and nothing else of it.",
+  description:
+    "git inside has user.name and user.email of the caller's own configuration, with sshAgent also its signing by an SSH key, and nothing else of it.",
   unit: 'true or false',
   type: 'boolean',
   default: false,
