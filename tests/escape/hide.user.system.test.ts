@@ -119,7 +119,7 @@ describeWith(['unshare', 'userns'], 'A file that the policy hides', () => {
         await give(zone, as)
         // The loops end when all files are empty; else the run does by its timeout.
         const script =
-          'touch control/up; until [ -e control/go ]; do :; done; for at in .env .env.new deep/er/.env; do until [ -e $at ] && [ ! -s $at ]; do :; done; done; cat .env .env.new deep/er/.env; echo empty'
+          'touch control/up; until [ -e control/go ]; do :; done; for at in .env .env.new deep/er/.env; do until [ -e $at ] && [ ! -s $at ]; do :; done; done; cat .env .env.new deep/er/.env; mv deep away; echo empty'
         const running = runIn({ as, zone, words: ['--engine', engine, '--rw', '.', '--hide', '.env*'], script })
         await until('the command', () => existsSync(join(zone, 'control/up')) || undefined)
         await writeFile(join(zone, 'saved'), SECRET)
@@ -131,6 +131,7 @@ describeWith(['unshare', 'userns'], 'A file that the policy hides', () => {
         expect(seen).toMatchObject({ ok: true, stdout: 'empty\n' })
         expect(hiddenIn(seen, zone)).toEqual(['.env', '.env.new', 'deep/er/.env'])
         expect(await readFile(join(zone, '.env'), 'utf8')).toBe(SECRET)
+        expect(existsSync(join(zone, 'deep/er/.env')), 'the directory above stays').toBe(true)
       },
     )
 
