@@ -8,6 +8,7 @@
  *   --env NAME[=VALUE]       a variable in addition to those of the run; without VALUE that of our own environment
  *   --workdir DIR            absolute, inside
  *   --json[=FORM]            captures what the command prints, and writes a result
+ *   --keep-state[=reset]     with the directory, variables and functions of the last such command; reset: without
  *   --timeout TIME           ends the command and all that it has started: 250ms, 30s, 5m or 1h
  *
  * The sandbox is asked in DIRECTORY (lib/exec-in-socket.h). PARENT is the process that has started us, with which we end. The command gets our
@@ -57,10 +58,10 @@ static int open_door(int directory) {
 }
 
 /* Returns our end of the socket to the attendant, or -1 with errno. */
-static int ask(int door, int block, int how, const int *streams) {
+static int ask(int door, int block, const struct exec_in_words *words, const int *streams) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return -1;
-  struct request request = {.exec_in = how};
+  struct request request = {.exec_in = words->has_terminal ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN, .state = words->state};
   int sent = message_send(door, &request, sizeof request, (int[EXEC_IN_DESCRIPTORS]){streams[0], streams[1], streams[2], block, ends[1]}, EXEC_IN_DESCRIPTORS);
   close(ends[1]), close(block), close(door);
   return sent < 0 ? -1 : ends[0];
@@ -71,6 +72,7 @@ static int ask(int door, int block, int how, const int *streams) {
 struct entered {
   struct source session, signals, output[CAPTURE_POLLS];
   struct outcome outcome;
+  unsigned state; /* STATE_* */
   int is_over;
   uint64_t end_at; /* of its time, 0 = none */
   sigset_t before; /* the caller's signal mask */
@@ -95,6 +97,7 @@ static void on_failure(struct entered *entered, const struct report *report) {
 static void on_end(struct entered *entered, const struct report *report) {
   entered->outcome.wait_status = report->wait_status;
   entered->outcome.is_filtered = report->is_filtered != 0;
+  entered->state = report->state;
   entered->outcome.cpu_us = (long long)report->cpu_us;
   entered->outcome.peak_bytes = (long long)report->peak_bytes;
 }
@@ -221,7 +224,7 @@ static int until_end(struct entered *entered, const struct exec_in_words *words)
   streams_restore(&streams);
   capture_finish(&entered->capture);
   int failed = finish_files(&entered->files);
-  return failed ? failed : exec_in_tell(words, &(struct exec_in_end){&entered->outcome, &entered->capture, &entered->before});
+  return failed ? failed : exec_in_tell(words, &(struct exec_in_end){&entered->outcome, &entered->capture, &entered->before, entered->state});
 }
 
 /* Launch refuses such a stream as well, without a word. Returns 0, or an exit status. */
@@ -253,7 +256,7 @@ static int run(const struct exec_in_words *words, int door) {
   block = exec_in_block(words); /* behind that: above a limit of file sizes it is an error, and no signal */
   if (entered.signals.fd < 0 || block < 0) return complain(EXIT_SETUP, "exec-in", strerror(errno));
   if ((failed = make_streams(&entered, words, streams))) return failed;
-  entered.session.fd = ask(door, block, words->has_terminal ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN, streams);
+  entered.session.fd = ask(door, block, words, streams);
   /* The ends of captured output are closed by capture_finish. */
   for (int i = 0; i < 3; i++)
     if (streams[i] > 2 && (i == 0 || !entered.capture.is_on)) close(streams[i]);
