@@ -71,12 +71,20 @@ static void explain(const struct exec_in_words *words, const struct outcome *out
   result->failure = &failure;
 }
 
+#define REPORT_FD 3
+
+static int report(const struct exec_in_end *end, int status) {
+  signal(SIGPIPE, SIG_IGN);
+  return dprintf(REPORT_FD, "%u\n", end->state) > 0 && status_write(REPORT_FD, end->outcome) == 0 ? status : EXIT_SETUP;
+}
+
 int exec_in_tell(const struct exec_in_words *words, const struct exec_in_end *end) {
   struct launchfile file;
   size_t size;
   struct result result = {.file = &file, .command = words->command, .capture = end->capture};
   int status = ending_of(end->outcome).exit_status;
   const char *said = warning(end->state);
+  if (words->reports) return report(end, status);
   if (make_plan(words, said, &file) < 0 || !(result.status = status_line(end->outcome, &size)) || result_read(&result) < 0) return status;
   explain(words, end->outcome, &result);
   if (!words->form && said[0]) fprintf(stderr, "llm-do: warning: %s\n", said);

@@ -86,6 +86,7 @@ static int read_option(const char *name, const char *value, struct exec_in_words
 /* Returns whether it is an option that takes no further word. */
 static int read_switch(const char *word, struct exec_in_words *words) {
   if (strcmp(word, "--tty") == 0) return words->has_terminal = 1;
+  if (strcmp(word, "--report") == 0) return words->reports = 1;
   if (strcmp(word, "--json") == 0) return words->form = "native", 1;
   if (strcmp(word, "--keep-state") == 0 || strcmp(word, "--keep-state=keep") == 0) return words->state = EXEC_IN_KEEPS;
   if (strcmp(word, "--keep-state=reset") == 0) return words->state = EXEC_IN_RESETS;

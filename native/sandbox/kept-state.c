@@ -16,7 +16,7 @@
 #define STATE_MAX (1u << 20)
 /* As exec_in_take closes what is below. */
 #define ABOVE 32
-/* What the sandbox says of itself; src/policy/readers.ts refuses it to everyone, and so do we. */
+/* The sandbox's words about itself; src/policy/readers.ts refuses them to everyone, and so do we. */
 #define RESERVED "LLM_DO_SANDBOX"
 #define BASH_STARTS_WITH "BASH_ENV="
 /* With a lower level bash takes a stdin that is a socket, as Node's pipes are, for a remote shell, and does not read that file. */
@@ -164,7 +164,7 @@ static int sealed(FILE *out, char **bytes, const size_t *size) {
   return fd;
 }
 
-/* What bash reads before the line; `own` = the file that the user has for that, or NULL. */
+/* A file that bash reads before the line; `own` = the file that the user has for that, or NULL. */
 static int start_of_bash(int restores, const char *own) {
   char *bytes = NULL;
   size_t size = 0;
@@ -209,7 +209,7 @@ static int is_among(char *const *variables, const char *variable) {
   return 0;
 }
 
-/* What belongs to the command that left the state, not to the state. */
+/* Variables of the command that left the state, not of the state. */
 static int is_of_its_command(const char *variable) { return is_called(variable, "_=") || is_called(variable, "SHLVL=") || is_called(variable, "PWD=") || is_called(variable, RESERVED); }
 
 static char *variable_of(const char *name, const char *value) {
@@ -218,7 +218,7 @@ static char *variable_of(const char *name, const char *value) {
   return strcat(strcpy(variable, name), value);
 }
 
-/* Those of the state instead of the run's, but for what the run says of its sandbox; then the command's own. */
+/* Variables of the state instead of the run's, but for what the run says of its sandbox; then the command's own. */
 static char **variables_with(const struct parts *parts, char **run, char **own) {
   size_t count = parts->count + 2, at = 0;
   for (char **one = run; *one; one++) count++;

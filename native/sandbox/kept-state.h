@@ -1,10 +1,10 @@
 /*
- * What `exec --in NAME --keep-state` carries from one command to the next: the directory, the umask, exported variables, and where bash runs
+ * The state that `exec --in NAME --keep-state` carries from one command to the next: the directory, the umask, exported variables, and where bash runs
  * the line also functions, aliases and options of the shell.
  *
  * Theory of operation. The state never leaves the sandbox, and no file holds it. init keeps the bytes. The attendant of a command puts directory
  * and variables into the command before it is forked. A shell (`sh -c LINE`, `bash -c LINE`) also gets a trap, by which it writes its state into a
- * pipe when it exits; the attendant reads the pipe, bounded. Only if the command exited, nobody ended it, and the state is whole, the
+ * pipe when it exits; the attendant reads the pipe, bounded. Only if the command exited, we did not end it, and the state is whole, the
  * attendant passes it to init. By then everything that the command started is dead, so nothing can change a state later. Of two commands at
  * once the state of the one that ends last counts.
  *
@@ -18,10 +18,10 @@
 
 #include <stddef.h>
 
-/* Above the descriptors that scripts use, below those that bash takes by itself; in this order. */
+/* Above the descriptors that scripts use, below those that bash takes on its own; in this order. */
 enum { STATE_FD_OUT = 60, STATE_FD_START = 61, STATE_FD_SHELL = 62, STATE_FDS = 3 };
 
-/* What the child of an attendant gets at these places, and what the attendant reads; -1 = none. */
+/* Descriptors for the child of an attendant, at these places, and the one that the attendant reads; -1 = none. */
 struct kept_state {
   int places[STATE_FDS];
   int in;

@@ -1,4 +1,4 @@
-/** What `exec --in NAME --keep-state` carries from one command to the next, and what cannot change it. */
+/** The state that `exec --in NAME --keep-state` carries from one command to the next, and attacks on it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ async function keepingOf(as: User, ...words: readonly string[]) {
   const name = await background.start(...words, '--', 'sleep', '300')
   const { llmDo } = background
   const kept = (...command: readonly string[]) => llmDo(['exec', '--in', name, '--keep-state', ...command], '')
-  /** What a command without a state sees is the control of all that one with a state sees. */
+  /** A command without a state: the control. */
   const plain = (script: string) => llmDo(['exec', '--in', name, '--', 'bash', '-c', script], '')
   const where = async () => (await kept('-c', 'pwd')).out.trim()
   return { ...background, name, kept, plain, where }
@@ -22,7 +22,7 @@ async function keepingOf(as: User, ...words: readonly string[]) {
 
 const UNCHANGED = expect.stringMatching(/^llm-do: warning: --keep-state: the earlier state remains, because the shell/)
 
-/** A whole state as the sandbox reads it, which a command writes by itself. */
+/** A whole state as the sandbox reads it, written by a command. */
 const forged = (directory: string, shell = '') =>
   `{ printf '0022\\n\\0${directory}\\n\\0FORGED=1\\0\\0${shell}\\nLLM_DO_STATE=whole\\n'; } >&60`
 
