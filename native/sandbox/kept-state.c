@@ -14,6 +14,9 @@
 #include <unistd.h>
 
 #define STATE_MAX (1u << 20)
+/* One more than a state has: then it is too large. Behind it there is room for what is dropped. */
+#define READ_MAX (STATE_MAX + 1)
+#define DROPPED (64 << 10)
 /* As exec_in_take closes what is below. */
 #define ABOVE 32
 /* The sandbox's words about itself; src/policy/readers.ts refuses them to everyone, and so do we. */
@@ -188,7 +191,8 @@ static char *line_of_sh(const char *line) {
 
 static void open_pipe(struct kept_state *state) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) fail("init: pipe", "");
+  state->bytes = malloc(READ_MAX + DROPPED); /* not static: init would be larger, and each run slower */
+  if (!state->bytes || pipe2(ends, O_CLOEXEC) < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) fail("init: pipe", "");
   state->in = ends[0], state->places[0] = ends[1], state->is_shell = 1;
 }
 
@@ -276,25 +280,21 @@ void kept_state_apply(struct command *command, uint64_t own, struct kept_state *
 
 /* ---- an attendant ---- */
 
-static char bytes[STATE_MAX + 1]; /* one more: then it is too large */
-static size_t size;
-
 /* Returns 0 where there is nothing now. What is too much is read, too: a shell that cannot write would end by a signal. */
 static int read_some(struct kept_state *state) {
-  static char rest[64 << 10];
-  int has_room = size < sizeof bytes;
-  ssize_t got = state->in < 0 ? -1 : read(state->in, has_room ? bytes + size : rest, has_room ? sizeof bytes - size : sizeof rest);
+  int has_room = state->size < READ_MAX;
+  ssize_t got = state->in < 0 ? -1 : read(state->in, state->bytes + state->size, has_room ? READ_MAX - state->size : DROPPED);
   if (got == 0) close(state->in), state->in = -1;
-  if (got > 0 && has_room) size += (size_t)got;
+  if (got > 0 && has_room) state->size += (size_t)got;
   return got > 0;
 }
 
 void kept_state_read(struct kept_state *state) { (void)read_some(state); }
 
 int kept_state_pass(struct kept_state *state, int has_ended_well) {
-  while (size < sizeof bytes && read_some(state)) continue;
+  while (state->size < READ_MAX && read_some(state)) continue;
   if (!state->is_shell || !has_ended_well) return STATE_NONE;
-  if (size > STATE_MAX) return STATE_TOO_LARGE;
-  int fd = is_whole(bytes, size, state->has_functions) ? memory_sealed(bytes, size, "state") : -1;
+  if (state->size > STATE_MAX) return STATE_TOO_LARGE;
+  int fd = is_whole(state->bytes, state->size, state->has_functions) ? memory_sealed(state->bytes, state->size, "state") : -1;
   return fd >= 0 && message_send(kept.theirs, "", 1, &fd, 1) == 0 ? STATE_KEPT : STATE_UNCHANGED;
 }

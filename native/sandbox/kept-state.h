@@ -25,6 +25,8 @@ enum { STATE_FD_OUT = 60, STATE_FD_START = 61, STATE_FD_SHELL = 62, STATE_FDS = 
 struct kept_state {
   int places[STATE_FDS];
   int in;
+  char *bytes; /* what was read */
+  size_t size;
   int is_shell, has_functions; /* bash has them */
 };
 

@@ -10,6 +10,7 @@ import { rm } from 'node:fs/promises'
 import type { Listener } from '../backends/capture.ts'
 import { backendNamed } from '../backends/index.ts'
 import { NO_INPUT } from '../backends/input.ts'
+import { SandboxError } from '../error.ts'
 import { isPoolable } from '../launch-cache/eligibility.ts'
 import { checkOptions } from '../library/check-options.ts'
 import { closedError } from '../library/closed-error.ts'
@@ -75,7 +76,7 @@ export interface Sandbox extends AsyncDisposable {
   /**
    * Runs one command in a sandbox that lives until `close`, the same for each call; it is started by the first one. What a command leaves
    * running is killed at its end, and its files stay. If that sandbox has ended, the next call starts another one, with a warning.
-   * @throws as `exec`, and NO_BACKEND where the policy's backend has no such sandbox
+   * @throws as `exec`, and NO_BACKEND where the policy's backend has no such sandbox, POLICY_INVALID for copy-on-write zones
    */
   readonly run: (command: SandboxRun) => Promise<ExecResult>
   /** Sandboxes that are ready at this moment. */
@@ -147,6 +148,7 @@ class OpenSandbox implements Sandbox {
   private restart: NodeJS.Timeout | undefined
   private restartMs = RESTART_MS.first
   private closing: Promise<void> | undefined
+  private readonly isCopyOnWrite: boolean
   /** That of `run`. */
   private shared: SharedSandbox | undefined
   private readonly counts = { warm: 0, cold: 0 }
@@ -154,6 +156,7 @@ class OpenSandbox implements Sandbox {
   constructor({ options, warm, plans, first }: Opening) {
     this.options = options
     this.plans = plans
+    this.isCopyOnWrite = first.prepared.plan.layer !== undefined
     this.built = { launchFile: first.kept.launchFile, programs: new Set() }
     this.size = isPoolable(first.prepared) ? warm : 0
     this.pools = poolsDirectory(options.env ?? process.env, first.prepared.facts.uid)
@@ -178,6 +181,10 @@ class OpenSandbox implements Sandbox {
   run = async (request: SandboxRun): Promise<ExecResult> => {
     checkOptions('sandbox.run', request)
     this.refuseClosed()
+    if (this.isCopyOnWrite)
+      throw new SandboxError('POLICY_INVALID', 'run(): changes to copy-on-write zones are known only at its end.', {
+        hint: 'exec(), whose result has the changes of its command',
+      })
     this.shared ??= new SharedSandbox(this.options)
     const { stdin, ...asked } = request
     const result = await this.shared.run(stdin === undefined ? asked : { ...asked, stdin: inputFrom(stdin) })

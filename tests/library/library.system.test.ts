@@ -61,7 +61,12 @@ describeWith(['bwrap', 'userns'], 'a sandbox that lives', () => {
     })
   })
 
-  test('is refused where its backend has none', async () => {
+  test('is refused where its backend has none, and where its changes would wait unnoticed', async () => {
+    const zones = [{ hostPath: '.', mode: 'cow' as const }]
+    await using layered = await openSandbox({
+      ...{ cwd: await temporaryDirectory({ mode: 0o755 }), warm: 0, policy: { zones } },
+    })
+    await expect(layered.run({ command: ['true'] })).rejects.toMatchObject({ code: 'POLICY_INVALID' })
     await using sandbox = await openSandbox({
       ...{ warm: 0, policy: { backend: 'process' }, env: { ...process.env, LLM_DO_ALLOW_UNSANDBOXED: '1' } },
     })

@@ -65,6 +65,7 @@ export const inLiveSandbox = (): WithWay => async (use, policy) => {
     withHandle(await shared.run(asked), { env: undefined, signal: asked.signal })
   const spawn: Way['spawn'] = (asked) => spawnBy((streams) => run({ ...asked, ...streams }), asked.signal)
   try {
+    await sandbox.run({ command: ['true'] }) // planned before a test measures something
     await use({ exec: sandbox.run, spawn })
   } finally {
     await Promise.all([sandbox.close(), shared.close()])
