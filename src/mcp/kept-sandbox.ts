@@ -16,7 +16,7 @@ export interface KeptCommand extends Command {
   readonly isNew: boolean
 }
 
-/** Of a client: the run that has those which wait. */
+/** The run that has the pending changes of a client. */
 export interface Changes {
   waiting: string | undefined
 }

@@ -54,7 +54,7 @@ const GRACE_MS = 500
 /** Milliseconds in which the end of a sandbox is known after that of its command. */
 const END_MS = 2_000
 
-/** What became of the state of a shell (native/lib/init-protocol.h), as a warning. */
+/** Warnings by the state of a shell (STATE_* of native/lib/init-protocol.h). */
 const WARNINGS: Readonly<Record<string, string>> = {
   2: 'the earlier state remains, because the shell left no whole one at its exit (after exec, or with a trap for EXIT)',
   3: 'the earlier state remains, because that of this command is larger than 1 MiB',
