@@ -33,6 +33,7 @@ export {
   type Sandbox,
   type SandboxCommand,
   type SandboxOptions,
+  type SandboxRun,
   type SandboxSpawn,
 } from './pool/sandbox.ts'
 export type { Denial, Reason, Result } from './report/result.ts'

@@ -1,5 +1,6 @@
 #include "client/call.h"
 
+#include "client/shell-call.h"
 #include "lib/utf8.h"
 #include "lib/syscalls.h"
 
@@ -24,13 +25,6 @@ extern char **environ;
 
 /* ---- the command line ---- */
 
-static size_t count(char **words) {
-  size_t n = 0;
-  while (words[n]) n++;
-  return n;
-}
-
-static const char *const OF_BASH[] = {BASH_OPTIONS};
 static const char *const BEFORE_VALUE[] = {OPTIONS_BEFORE_VALUE};
 static const char *const ALONE[] = {OPTIONS_ALONE};
 #define IS_ONE_OF(names, word, length) is_one_of(names, sizeof names / sizeof *names, word, length)
@@ -50,44 +44,9 @@ static size_t option_words(char **word) {
   return word[1] ? 2 : 0;
 }
 
-static int is_bash_option(const char *word) { return IS_ONE_OF(OF_BASH, word, strlen(word)); }
-
-static int is_cluster(const char *word) { return word[0] == '-' && word[1] && word[1 + strspn(word + 1, SHELL_LETTERS)] == 0; }
-
-/* The script of a shell's words, which begin at `word`; NULL where no shell is meant. `shell` becomes what runs it. */
-static char **script_at(char **word, const char **shell) {
-  int has_script = 0, needs_bash = 0;
-  for (; *word && (is_bash_option(*word) || is_cluster(*word)); word++) {
-    int is_long = is_bash_option(*word);
-    needs_bash |= is_long || strpbrk(*word, BASH_LETTERS) != NULL;
-    if (is_long) continue;
-    has_script |= strchr(*word, 'c') != NULL;
-    if (strchr(*word, 'o') && word[1]) word++; /* the name of an option */
-  }
-  *shell = needs_bash && access(BASH, X_OK) == 0 ? BASH : SHELL;
-  if (!has_script) return NULL;
-  return *word && strcmp(*word, "--") == 0 ? word + 1 : word;
-}
-
-/* Options of ours behind a script are node's to read. */
-static int is_option(const char *word) { return word && strncmp(word, "--", 2) == 0 && word[2] >= 'a' && word[2] <= 'z'; }
-
-/* The shell, then all words from the end of the options on. */
-static int take_shell(struct call *call, const char *shell) {
-  size_t total = count(call->options_end);
-  call->command = calloc(total + 2, sizeof *call->command);
-  if (!call->command) return -1;
-  call->command[0] = (char *)shell;
-  memcpy(call->command + 1, call->options_end, total * sizeof *call->options_end);
-  return 0;
-}
-
 static int take_script(struct call *call) {
-  const char *shell;
-  char **script = script_at(call->options_end, &shell);
-  if (!script || !*script || is_option(script[1])) return -1;
-  call->script = *script;
-  return take_shell(call, shell);
+  call->command = shell_call(call->options_end, &call->script);
+  return call->command ? 0 : -1;
 }
 
 int call_split(struct call *call) {

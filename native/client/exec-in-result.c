@@ -17,14 +17,25 @@ static void add(FILE *out, const char *word) { fwrite(word, 1, strlen(word) + 1,
 /* The words for people of a run that ends for this reason. */
 static void add_reason(FILE *out, const char *reason, const char *message, const char *hint) { add(out, "reason"), add(out, reason), add(out, message), add(out, hint); }
 
-static void add_result(FILE *out, const struct exec_in_words *words) {
+/* Of STATE_*; empty for the others. */
+static const char *const WARNINGS[] = {
+    [STATE_NONE] = "",
+    [STATE_KEPT] = "",
+    [STATE_UNCHANGED] = "--keep-state: the earlier state remains, because the shell left no whole one at its exit (after exec, or with a trap for EXIT)",
+    [STATE_TOO_LARGE] = "--keep-state: the earlier state remains, because that of this command is larger than 1 MiB",
+};
+
+static const char *warning(unsigned state) { return state <= STATE_TOO_LARGE ? WARNINGS[state] : ""; }
+
+static void add_result(FILE *out, const struct exec_in_words *words, const char *said) {
   if (!words->form) return;
   add(out, "capture"), add(out, OUTPUT_CAP);
   add(out, "result"), add(out, words->form);
-  fprintf(out, "\"sandbox\":\"%s\",\"warnings\":[]%c", words->name, 0); /* no name has a character that JSON escapes */
+  const char *quote = said[0] ? "\"" : "";
+  fprintf(out, "\"sandbox\":\"%s\",\"warnings\":[%s%s%s]%c", words->name, quote, said, quote, 0); /* neither has a character that JSON escapes */
 }
 
-static int make_plan(const struct exec_in_words *words, struct launchfile *file) {
+static int make_plan(const struct exec_in_words *words, const char *said, struct launchfile *file) {
   static char *bytes;
   static size_t size;
   const char *problem;
@@ -33,7 +44,7 @@ static int make_plan(const struct exec_in_words *words, struct launchfile *file)
   if (!out) return -1;
   snprintf(stopped, sizeof stopped, "stopped after %s (--timeout)", words->timeout ? words->timeout : "");
   add(out, LAUNCH_FILE_MAGIC);
-  add_result(out, words);
+  add_result(out, words, said);
   add_reason(out, "timeout", stopped, "raise --timeout");
   add_reason(out, "seccomp", "killed by the system call filter", "llm-do run --seccomp nested ..., or a 64-bit build of the program");
   add_reason(out, "lost", "the sandbox has ended before the command, or has not taken it", "llm-do ps --ended");
@@ -43,19 +54,28 @@ static int make_plan(const struct exec_in_words *words, struct launchfile *file)
 
 int exec_in_capture(const struct exec_in_words *words, struct capture *capture) {
   struct launchfile file;
-  return make_plan(words, &file) < 0 ? -1 : capture_open(capture, &file);
+  return make_plan(words, "", &file) < 0 ? -1 : capture_open(capture, &file);
 }
 
 /* ---- its end ---- */
 
 /* Node has no part in it, so what could not be set up is said in the system's words. */
-static void explain(const struct outcome *outcome, struct result *result) {
+static void explain(const struct exec_in_words *words, const struct outcome *outcome, struct result *result) {
   static char what[320];
-  static struct exec_failure failure = {.what = what, .hint = "llm-do exec --in NAME -- ls -ld DIR"};
+  static struct exec_failure failure = {.what = what};
+  int is_kept = words->state == EXEC_IN_KEEPS && !words->directory;
+  failure.hint = is_kept ? "--workdir DIR, or --keep-state=reset" : "llm-do exec --in NAME -- ls -ld DIR";
   if (result->ending.reason != REASON_SETUP || result->failure) return;
   snprintf(what, sizeof what, "%s: %s", outcome->path[0] ? outcome->path : outcome->step, strerror(outcome->error));
   failure.code = ending_of(outcome).code;
   result->failure = &failure;
+}
+
+#define REPORT_FD 3
+
+static int report(const struct exec_in_end *end, int status) {
+  signal(SIGPIPE, SIG_IGN);
+  return dprintf(REPORT_FD, "%u\n", end->state) > 0 && status_write(REPORT_FD, end->outcome) == 0 ? status : EXIT_SETUP;
 }
 
 int exec_in_tell(const struct exec_in_words *words, const struct exec_in_end *end) {
@@ -63,8 +83,11 @@ int exec_in_tell(const struct exec_in_words *words, const struct exec_in_end *en
   size_t size;
   struct result result = {.file = &file, .command = words->command, .capture = end->capture};
   int status = ending_of(end->outcome).exit_status;
-  if (make_plan(words, &file) < 0 || !(result.status = status_line(end->outcome, &size)) || result_read(&result) < 0) return status;
-  explain(end->outcome, &result);
+  const char *said = warning(end->state);
+  if (words->reports) return report(end, status);
+  if (make_plan(words, said, &file) < 0 || !(result.status = status_line(end->outcome, &size)) || result_read(&result) < 0) return status;
+  explain(words, end->outcome, &result);
+  if (!words->form && said[0]) fprintf(stderr, "llm-do: warning: %s\n", said);
   signal(SIGPIPE, SIG_IGN);
   int error = words->form ? result_write(&result, 1) : result_print(&result, 2) < 0 ? errno : 0;
   if (error == 0 || error == EPIPE) result_leave(&result.ending, end->before);

@@ -17,6 +17,7 @@ struct exec_in_end {
   const struct outcome *outcome;
   const struct capture *capture;
   const sigset_t *before; /* the caller's signal mask */
+  unsigned state;         /* STATE_* */
 };
 
 /* Ends this process as the command ended. Returns an exit status where that cannot be told. */

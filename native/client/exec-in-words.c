@@ -1,6 +1,8 @@
 #include "client/exec-in-words.h"
 
 #include "client/result.h"
+#include "client/shell-call.h"
+#include "lib/init-protocol.h"
 #include "lib/launch-file.h"
 #include "lib/sealed-memory.h"
 #include "lib/utf8.h"
@@ -84,7 +86,10 @@ static int read_option(const char *name, const char *value, struct exec_in_words
 /* Returns whether it is an option that takes no further word. */
 static int read_switch(const char *word, struct exec_in_words *words) {
   if (strcmp(word, "--tty") == 0) return words->has_terminal = 1;
+  if (strcmp(word, "--report") == 0) return words->reports = 1;
   if (strcmp(word, "--json") == 0) return words->form = "native", 1;
+  if (strcmp(word, "--keep-state") == 0 || strcmp(word, "--keep-state=keep") == 0) return words->state = EXEC_IN_KEEPS;
+  if (strcmp(word, "--keep-state=reset") == 0) return words->state = EXEC_IN_RESETS;
   if (strncmp(word, "--json=", 7) != 0) return 0;
   return words->form = word + 7, 1;
 }
@@ -99,7 +104,7 @@ static int are_sound(const struct exec_in_words *words) {
 }
 
 int exec_in_read(char **at, struct exec_in_words *words) {
-  for (; *at && **at == '-' && strcmp(*at, "--") != 0; at++) {
+  for (; *at && strncmp(*at, "--", 2) == 0 && (*at)[2]; at++) {
     char name[16] = "", *equals = strchr(*at, '='), *value = equals ? equals + 1 : at[1];
     size_t length = equals ? (size_t)(equals - *at) : strlen(*at);
     if (read_switch(*at, words)) continue;
@@ -108,8 +113,10 @@ int exec_in_read(char **at, struct exec_in_words *words) {
     if (read_option(name, value, words) < 0) return -1;
     at += !equals;
   }
-  words->command = *at && strcmp(*at, "--") == 0 ? at + 1 : at;
-  return words->command[0] && are_sound(words) ? 0 : -1;
+  const char *script;
+  int is_shell = *at && **at == '-' && strcmp(*at, "--") != 0;
+  words->command = is_shell ? shell_call(at, &script) : *at && strcmp(*at, "--") == 0 ? at + 1 : at;
+  return words->command && words->command[0] && are_sound(words) ? 0 : -1;
 }
 
 /* ---- the request ---- */

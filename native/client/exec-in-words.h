@@ -11,7 +11,8 @@ struct exec_in_words {
   const char *directory;
   const char *timeout; /* as it is written */
   uint64_t timeout_ms; /* 0 = none */
-  int has_terminal, variables;
+  int reports; /* for Node: to REPORT_FD */
+  int has_terminal, state /* EXEC_IN_KEEPS, EXEC_IN_RESETS */, variables;
   const char *variable[EXEC_IN_VARIABLES_MAX];
   char **command;
 };

@@ -8,6 +8,8 @@
  *   --env NAME[=VALUE]       a variable in addition to those of the run; without VALUE that of our own environment
  *   --workdir DIR            absolute, inside
  *   --json[=FORM]            captures what the command prints, and writes a result
+ *   --report                 of Node only: writes STATE_* and launch's line for the end to descriptor 3, and nothing to stderr
+ *   --keep-state[=reset]     with the directory, variables and functions of the last such command; reset: without
  *   --timeout TIME           ends the command and all that it has started: 250ms, 30s, 5m or 1h
  *
  * The sandbox is asked in DIRECTORY (lib/exec-in-socket.h). PARENT is the process that has started us, with which we end. The command gets our
@@ -57,10 +59,10 @@ static int open_door(int directory) {
 }
 
 /* Returns our end of the socket to the attendant, or -1 with errno. */
-static int ask(int door, int block, int how, const int *streams) {
+static int ask(int door, int block, const struct exec_in_words *words, const int *streams) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return -1;
-  struct request request = {.exec_in = how};
+  struct request request = {.exec_in = words->has_terminal ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN, .state = words->state};
   int sent = message_send(door, &request, sizeof request, (int[EXEC_IN_DESCRIPTORS]){streams[0], streams[1], streams[2], block, ends[1]}, EXEC_IN_DESCRIPTORS);
   close(ends[1]), close(block), close(door);
   return sent < 0 ? -1 : ends[0];
@@ -71,6 +73,7 @@ static int ask(int door, int block, int how, const int *streams) {
 struct entered {
   struct source session, signals, output[CAPTURE_POLLS];
   struct outcome outcome;
+  unsigned state; /* STATE_* */
   int is_over;
   uint64_t end_at; /* of its time, 0 = none */
   sigset_t before; /* the caller's signal mask */
@@ -95,6 +98,7 @@ static void on_failure(struct entered *entered, const struct report *report) {
 static void on_end(struct entered *entered, const struct report *report) {
   entered->outcome.wait_status = report->wait_status;
   entered->outcome.is_filtered = report->is_filtered != 0;
+  entered->state = report->state;
   entered->outcome.cpu_us = (long long)report->cpu_us;
   entered->outcome.peak_bytes = (long long)report->peak_bytes;
 }
@@ -200,11 +204,24 @@ static int take_signals(sigset_t *before) {
 /* Milliseconds for what the reader of a terminal has not taken yet. */
 #define REST_MS 100
 
+/* Drops output of an ended command that Node's listener has not taken: it may never take it. */
+static void drop_rest(struct stream_files *files) {
+  int status = 0, error;
+  for (uint64_t end = now_ns() + REST_MS * 1000000ull; stream_files_are_busy(files);) {
+    pid_t ended = waitpid(-1, &status, now_ns() < end ? WNOHANG : 0);
+    if (ended > 0) (void)stream_files_on_end(files, ended, status, &error);
+    if (ended == 0) poll(NULL, 0, 5);
+    for (int i = 0; i < 3 && now_ns() >= end; i++)
+      if (files->relay[i]) kill(files->relay[i], SIGKILL);
+  }
+}
+
 /* Returns 0, or an exit status where what the command printed did not reach its file. */
-static int finish_files(struct stream_files *files) {
+static int finish_files(struct stream_files *files, int is_dropped) {
   int status = 0, error = 0, failed = 0;
   stream_files_stop(files);
   stream_files_finish(files);
+  if (is_dropped) drop_rest(files);
   while (stream_files_are_busy(files)) {
     int which = stream_files_on_end(files, waitpid(-1, &status, 0), status, &error);
     if (which >= 0 && error) failed = complain(EXIT_KILLED, stream_name(which), strerror(error));
@@ -220,8 +237,8 @@ static int until_end(struct entered *entered, const struct exec_in_words *words)
   terminal_finish(&entered->terminal);
   streams_restore(&streams);
   capture_finish(&entered->capture);
-  int failed = finish_files(&entered->files);
-  return failed ? failed : exec_in_tell(words, &(struct exec_in_end){&entered->outcome, &entered->capture, &entered->before});
+  int failed = finish_files(&entered->files, words->reports && entered->outcome.cause != CAUSE_EXIT);
+  return failed ? failed : exec_in_tell(words, &(struct exec_in_end){&entered->outcome, &entered->capture, &entered->before, entered->state});
 }
 
 /* Launch refuses such a stream as well, without a word. Returns 0, or an exit status. */
@@ -235,6 +252,7 @@ static int check_streams(void) {
 static int make_streams(struct entered *entered, const struct exec_in_words *words, int streams[3]) {
   int which = 0, failed = check_streams();
   entered->files = (struct stream_files)STREAM_FILES_NONE;
+  entered->files.carries_sockets = words->reports;
   if (failed) return failed;
   if (exec_in_capture(words, &entered->capture) < 0) return complain(EXIT_SETUP, "pipe", strerror(errno));
   capture_streams(&entered->capture, streams);
@@ -253,7 +271,7 @@ static int run(const struct exec_in_words *words, int door) {
   block = exec_in_block(words); /* behind that: above a limit of file sizes it is an error, and no signal */
   if (entered.signals.fd < 0 || block < 0) return complain(EXIT_SETUP, "exec-in", strerror(errno));
   if ((failed = make_streams(&entered, words, streams))) return failed;
-  entered.session.fd = ask(door, block, words->has_terminal ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN, streams);
+  entered.session.fd = ask(door, block, words, streams);
   /* The ends of captured output are closed by capture_finish. */
   for (int i = 0; i < 3; i++)
     if (streams[i] > 2 && (i == 0 || !entered.capture.is_on)) close(streams[i]);
@@ -287,7 +305,7 @@ static int open_named(const char *name) {
 
 int exec_in_by_name(char **argv) {
   struct exec_in_words words = {.name = NULL};
-  if (exec_in_read(argv, &words) < 0 || !words.name || streams_fill() < 0) return -1;
+  if (exec_in_read(argv, &words) < 0 || !words.name || words.reports || streams_fill() < 0) return -1;
   int directory = open_named(words.name), door = directory < 0 ? -1 : open_door(directory);
   if (directory >= 0) close(directory);
   return door < 0 ? -1 : run(&words, door);

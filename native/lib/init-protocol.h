@@ -38,6 +38,9 @@ enum report_kind {
 
 #define READY_DESCRIPTORS 3
 
+/* Whether the next command starts with what this shell left. */
+enum { STATE_NONE, STATE_KEPT, STATE_UNCHANGED, STATE_TOO_LARGE };
+
 /* Scratch file systems that a report can tell of: bits of `full`. */
 #define FULL_MAX 32
 
@@ -50,6 +53,7 @@ struct report {
   uint32_t killed;       /* processes that outlived the command and were killed */
   uint32_t full;         /* REPORT_ENDED of a command that failed: bit N = the N-th tmpfs entry of the launch file has no room left */
   uint32_t is_filtered;  /* REPORT_ENDED of a command of exec --in: a SIGSYS is the filter's doing */
+  uint32_t state;        /* the same, of a shell whose state was asked for: STATE_* */
   uint64_t at_ns;        /* CLOCK_MONOTONIC */
   uint64_t started_ns;   /* REPORT_ENDED of a command that came late: when it began */
   uint64_t cpu_us;       /* user and system time of all that was reaped */
@@ -75,10 +79,14 @@ struct handover {
 struct request {
   int32_t signal;
   int32_t everyone;
-  int32_t exec_in; /* EXEC_IN_* */
+  int32_t exec_in; /* EXEC_IN_PLAIN, EXEC_IN_TERMINAL */
+  int32_t state;   /* of exec_in: EXEC_IN_KEEPS, EXEC_IN_RESETS, 0 = the command neither gets nor leaves one (sandbox/kept-state.h) */
+  uint32_t own;    /* of exec_in with a state: how many variables at the end are the command's own; launch counts them */
 };
 
 enum { EXEC_IN_PLAIN = 1, EXEC_IN_TERMINAL = 2 }; /* with a terminal of the sandbox's, whose master comes with REPORT_STARTED */
+
+enum { EXEC_IN_KEEPS = 1, EXEC_IN_RESETS = 2 };
 
 /* The command's three streams, a sealed memfd as INIT_COMMAND, and a SOCK_SEQPACKET socket. */
 #define EXEC_IN_DESCRIPTORS 5

@@ -157,7 +157,11 @@ static void hand_on(const struct run *run, struct asked *asked) {
   size_t size;
   struct block block;
   struct pollfd init = {run->engine.control.fd, POLLOUT, 0};
-  struct request request = {.exec_in = asked->request.exec_in == EXEC_IN_TERMINAL ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN};
+  int state = asked->request.state;
+  struct request request = {
+      .exec_in = asked->request.exec_in == EXEC_IN_TERMINAL ? EXEC_IN_TERMINAL : EXEC_IN_PLAIN,
+      .state = state == EXEC_IN_KEEPS || state == EXEC_IN_RESETS ? state : 0,
+  };
   for (int i = 0; i < 3; i++)
     if (stream_check(asked->fds[i]) < 0) return;
   char *bytes = read_block(asked->fds[3], &size);
@@ -166,6 +170,7 @@ static void hand_on(const struct run *run, struct asked *asked) {
   if (merged < 0) return;
   close(asked->fds[3]);
   asked->fds[3] = merged;
+  request.own = (uint32_t)block.variables;
   if (poll(&init, 1, 0) == 1 && (init.revents & POLLOUT)) (void)message_send(run->engine.control.fd, &request, sizeof request, asked->fds, asked->count);
 }
 

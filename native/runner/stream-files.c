@@ -179,6 +179,11 @@ static int is_same_opening(int one, int other) {
   return are_same_file(one, other) && fcntl(one, F_GETFL) == fcntl(other, F_GETFL);
 }
 
+static int is_socket(int fd) {
+  struct stat status;
+  return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
 static int is_pipe(int fd) {
   struct stat status;
   return fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
@@ -186,7 +191,7 @@ static int is_pipe(int fd) {
 
 /* One pipe for both keeps their output in order. A pipe that was opened twice stays as it is: two relays would not keep that order. */
 static int is_carried(const struct stream_files *files, const int given[3], int which, int is_shared) {
-  if (is_file(given[which])) return 1;
+  if (is_file(given[which]) || (files->carries_sockets && is_socket(given[which]))) return 1;
   if (!files->keeps_errors || !is_pipe(given[2])) return 0;
   return which == 2 ? is_shared || !are_same_file(given[1], given[2]) : which == 1 && is_shared;
 }

@@ -16,7 +16,9 @@ struct stream_files {
   pid_t relay[3];   /* by stream; 0 = none */
   int stop[2];      /* a pipe whose end is the end of the relays, once they have carried what is there; -1 = none */
   int copy, source; /* of stdin, and the caller's; -1 = none */
-  int keeps_errors; /* set by the caller, before the streams are replaced */
+  /* Set by the caller, before the streams are replaced. */
+  int keeps_errors;
+  int carries_sockets; /* a command cannot open one again */
   struct said *said; /* NULL = nothing is kept */
 };
 

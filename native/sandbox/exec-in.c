@@ -139,21 +139,25 @@ static int obey(int session, pid_t child, uint64_t *kill_at) {
   return 1;
 }
 
-/* Returns its wait status. */
-static int wait_for_end(int session, int signals, pid_t child) {
-  struct pollfd watched[] = {{signals, POLLIN, 0}, {session, POLLIN, 0}};
+/* Fills in its wait status and what became of its state. */
+static void wait_for_end(int session, int signals, struct attended *attended, struct report *report) {
+  pid_t child = attended->pid;
+  struct pollfd watched[] = {{signals, POLLIN, 0}, {session, POLLIN, 0}, {-1, POLLIN, 0}};
   struct signalfd_siginfo info;
   uint64_t kill_at = 0;
   int wait_status = 0, is_wanted = 1;
   while (is_wanted && !reap(child, WNOHANG, &wait_status)) {
     uint64_t now = now_ns();
     if (kill_at && now >= kill_at) break;
-    if (poll(watched, 2, kill_at ? (int)((kill_at - now) / 1000000) + 1 : -1) < 0 && errno != EINTR) break;
+    watched[2].fd = attended->state.in;
+    if (poll(watched, 3, kill_at ? (int)((kill_at - now) / 1000000) + 1 : -1) < 0 && errno != EINTR) break;
     if (watched[0].revents) (void)!read(signals, &info, sizeof info); /* only wakes us */
     if (watched[1].revents) is_wanted = obey(session, child, &kill_at);
+    if (watched[2].revents) kept_state_read(&attended->state);
   }
   kill_tree(child, &wait_status);
-  return wait_status;
+  report->wait_status = wait_status;
+  report->state = (uint32_t)kept_state_pass(&attended->state, is_wanted && !kill_at && WIFEXITED(wait_status));
 }
 
 /* Of all that was reaped. */
@@ -164,12 +168,13 @@ static void note_usage(struct report *report) {
   report->peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
 }
 
-_Noreturn void exec_in_wait(int session, const struct attended *attended) {
+_Noreturn void exec_in_wait(int session, struct attended *attended) {
   int signals = open_signals();
   struct report report = {.kind = REPORT_STARTED, .at_ns = now_ns()}, note;
   if (report_send(session, &report, &attended->master, attended->master >= 0) < 0) kill(attended->pid, SIGKILL);
   if (attended->master >= 0) close(attended->master);
-  report = (struct report){.kind = REPORT_ENDED, .wait_status = wait_for_end(session, signals, attended->pid), .is_filtered = (uint32_t)attended->is_filtered};
+  report = (struct report){.kind = REPORT_ENDED, .is_filtered = (uint32_t)attended->is_filtered};
+  wait_for_end(session, signals, attended, &report);
   note_usage(&report);
   if (read(attended->notes, &note, sizeof note) == sizeof note) report = note; /* it was never executed */
   report.at_ns = now_ns();

@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include "sandbox/kept-state.h"
+
 #include <sys/types.h>
 
 struct attended {
@@ -15,10 +17,11 @@ struct attended {
   int notes;  /* the command's process writes a report into it, or execve closes it */
   int master; /* of its terminal, -1 without */
   int is_filtered;
+  struct kept_state state;
 };
 
 /* Puts the descriptors of a request (EXEC_IN_DESCRIPTORS) at INIT_COMMAND and INIT_STDIN..., and closes all others. Returns the socket,
  * to which failures are reported from now on. */
 int exec_in_take(const int *given);
 /* Until nothing of the command is left. */
-_Noreturn void exec_in_wait(int session, const struct attended *attended);
+_Noreturn void exec_in_wait(int session, struct attended *attended);

@@ -19,6 +19,7 @@
 #include "lib/init-protocol.h"
 #include "lib/pages.h"
 #include "lib/report-failure.h"
+#include "sandbox/command.h"
 #include "sandbox/exec-in.h"
 #include "sandbox/seccomp-eval.h"
 #include "sandbox/confine.h"
@@ -44,13 +45,6 @@
 #include <sys/statfs.h>
 #include <sys/wait.h>
 #include <time.h>
-
-struct command {
-  char **argv;
-  char **env;
-  mode_t umask; /* the caller's */
-  const char *directory; /* of another command in a living sandbox; NULL = that of the run */
-};
 
 /* ---- what launch wants run ---- */
 
@@ -265,6 +259,7 @@ struct child {
   int pipe, slave;
   int waiting; /* where its command comes from, -1 = it is known */
   int gate;    /* -1 without */
+  const int *state; /* of a command with a state: STATE_FDS descriptors (sandbox/kept-state.h); NULL without */
   struct sock_fprog filter;
 };
 
@@ -297,12 +292,23 @@ static void move(int *fd, int to, int pipe) {
   if (*fd >= 0) *fd = to;
 }
 
+/* They stay open for a shell. */
+static void keep_state(const struct child *child) {
+  for (int i = 0; i < STATE_FDS; i++)
+    if (child->state[i] >= 0 && dup2(child->state[i], STATE_FD_OUT + i) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: dup2", "");
+  for (int i = 0; i < STATE_FDS; i++)
+    if (child->state[i] < 0) (void)close(STATE_FD_OUT + i);
+}
+
 /* Behind the streams nothing but these stays open, until execve. */
 static void keep_descriptors(struct child *child) {
+  unsigned end = child->state ? STATE_FD_OUT - 1 : ~0u;
+  if (child->state) keep_state(child);
   move(&child->pipe, 3, child->pipe);
   move(&child->waiting, 4, child->pipe);
   move(&child->gate, 5, child->pipe);
-  if (sys_close_range(child->gate >= 0 ? 6 : child->waiting >= 0 ? 5 : 4, ~0u) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: close_range", "");
+  if (child->state && sys_close_range(STATE_FD_OUT + STATE_FDS, ~0u) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: close_range", "");
+  if (sys_close_range(child->gate >= 0 ? 6 : child->waiting >= 0 ? 5 : 4, end) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: close_range", "");
 }
 
 /* The note sends no wake-up. After it there is no way back: a reader that finds it knows that the command may have run. */
@@ -426,9 +432,9 @@ static uint64_t require_start(const struct started *child) {
 /* ---- other commands ---- */
 
 /* By an attendant: everything that a first command gets, in the same order. */
-static struct attended start_other(const struct launchfile *file, const struct command *command, int with_terminal) {
+static struct attended start_other(const struct launchfile *file, const struct command *command, int with_terminal, struct kept_state state) {
   int pipe[2], master = -1;
-  struct child own = {.slave = -1, .waiting = -1, .gate = -1};
+  struct child own = {.slave = -1, .waiting = -1, .gate = -1, .state = state.is_shell ? state.places : NULL};
   if (seccomp_read(file, &own.filter) < 0) fail("init: seccomp", "");
   if (pipe2(pipe, O_CLOEXEC) < 0) fail("init: pipe", "");
   own.pipe = pipe[1];
@@ -442,22 +448,47 @@ static struct attended start_other(const struct launchfile *file, const struct c
   }
   close(own.pipe);
   if (own.slave >= 0) close(own.slave);
-  return (struct attended){child, pipe[0], master, launchfile_has_filter(file)};
+  for (int i = 0; i < STATE_FDS; i++) (void)close(state.places[i]); /* EBADF without */
+  return (struct attended){child, pipe[0], master, launchfile_has_filter(file), state};
 }
 
 static _Noreturn void attend(const struct launchfile *file, const struct request *request, const int *given) {
   int session = exec_in_take(given);
   struct command command = read_command(INIT_COMMAND);
   if (!command.argv[0]) fail_with(EINVAL, "init: command block", "");
-  struct attended attended = start_other(file, &command, request->exec_in == EXEC_IN_TERMINAL);
+  struct kept_state state = KEPT_STATE_NONE;
+  if (request->state) kept_state_apply(&command, request->own, &state);
+  struct attended attended = start_other(file, &command, request->exec_in == EXEC_IN_TERMINAL, state);
   for (int i = 0; i < 3; i++) close(INIT_STDIN + i);
   exec_in_wait(session, &attended);
+}
+
+/* Live ones. Once an attendant is killed, its processes look like those of the first command. */
+static pid_t *attendants;
+static size_t attendant_count;
+
+static int note_attendant(pid_t pid) {
+  pid_t *more = realloc(attendants, (attendant_count + 1) * sizeof *more);
+  if (!more) return -1;
+  attendants = more;
+  attendants[attendant_count++] = pid;
+  return 0;
+}
+
+static int forget_attendant(pid_t pid) {
+  for (size_t i = 0; i < attendant_count; i++)
+    if (attendants[i] == pid) return attendants[i] = attendants[--attendant_count], 1;
+  return 0;
 }
 
 /* Where no process can be forked the other side sees the end of its socket. */
 static void exec_in(const struct launchfile *file, const struct request *request, const int *fds, int count) {
   struct entry serve;
-  if (count == EXEC_IN_DESCRIPTORS && launchfile_find(file, V_SERVE, &serve) && fork() == 0) attend(file, request, fds);
+  if (count != EXEC_IN_DESCRIPTORS || !launchfile_find(file, V_SERVE, &serve)) return;
+  if (request->state && kept_state_take(request->state == EXEC_IN_RESETS) < 0) return;
+  pid_t attendant = fork();
+  if (attendant == 0) attend(file, request, fds);
+  if (attendant > 0 && note_attendant(attendant) < 0) leave();
 }
 
 static void obey(const struct launchfile *file, pid_t child) {
@@ -470,11 +501,14 @@ static void obey(const struct launchfile *file, pid_t child) {
   for (int i = 0; i < count; i++) close(fds[i]);
 }
 
-/* Reaps what has ended. Returns 1 once that includes `child`. */
+/* Reaps what has ended. Returns 1 once that includes `child`. A command that kills its attendant ends the sandbox, as one does that kills the
+ * first command: nothing it started may outlive it. */
 static int reap(pid_t child, int *wait_status) {
   int status, ended = 0;
-  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     if (pid == child) *wait_status = status, ended = 1;
+    else if (forget_attendant(pid) && WIFSIGNALED(status)) leave();
+  }
   return ended;
 }
 

@@ -122,6 +122,16 @@ const OPTIONS = {
   },
   'sandbox.exec': { ...COMMAND, ...STREAMS },
   'sandbox.spawn': COMMAND,
+  'sandbox.run': {
+    ...COMMAND,
+    ...STREAMS,
+    workdir: kind('an absolute path', (value) => isText(value) && value.startsWith('/')),
+    timeout: kind(
+      'a whole number of milliseconds, at least 1',
+      (value) => Number.isInteger(value) && Number(value) >= 1 && Number(value) < 2 ** 31,
+    ),
+    keepState: kind("true, false or 'reset'", (value) => typeof value === 'boolean' || value === 'reset'),
+  },
   SandboxExecutor: EXECUTOR,
   executeIn: { ...EXECUTOR, image: text, signal },
 } satisfies Readonly<Record<string, Readonly<Record<string, Kind>>>>

@@ -8,6 +8,8 @@ import {
   type ExecResult,
   exec,
   type Listener,
+  type LiveSandbox,
+  openLiveSandbox,
   openSandbox,
   type Plan,
   type PolicyLayer,
@@ -63,6 +65,19 @@ export class Runner {
   /** @throws SandboxError when the sandbox was refused; the reason of the signal where its turn has not come before */
   run(command: Command): Promise<ExecResult> {
     return this.turns.take(command.signal, () => this.start(command))
+  }
+
+  /** A sandbox that continues the changes of that run. @throws SandboxError where the backend has none that lives */
+  openLive(cowContinue: string | undefined): Promise<LiveSandbox> {
+    return openLiveSandbox({ ...this.granted, ...(cowContinue !== undefined && { cowContinue }) })
+  }
+
+  /** As `run`, in a sandbox of the client's, with the state of the command before it. */
+  runIn(live: LiveSandbox, command: Command): Promise<ExecResult> {
+    const { words, cwd, stdin, onStdout, onStderr, signal } = command
+    const workdir = cwd === undefined ? {} : { workdir: posix.join(this.plan.workdir, cwd) }
+    const asked = { command: words, keepState: true, ...workdir, onStdout, onStderr, signal }
+    return this.turns.take(signal, () => live.run({ ...asked, stdin: Buffer.from(stdin) }) as Promise<ExecResult>)
   }
 
   private async start({ words, cwd, cowContinue, stdin, onStdout, onStderr, signal }: Command): Promise<ExecResult> {

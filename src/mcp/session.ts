@@ -16,9 +16,10 @@ import {
   unshownText,
 } from '../core.ts'
 import { answer, changesData, commandAnswer, errorAnswer } from './answer.ts'
+import { type Changes, KeptSandbox } from './kept-sandbox.ts'
 import { Output, Outputs } from './outputs.ts'
 import { type Report, reporting } from './progress.ts'
-import type { Runner } from './runner.ts'
+import type { Command, Runner } from './runner.ts'
 import type { CallToolResult } from './sdk.ts'
 import type { ArgumentsOf, ResultOf, ToolName } from './tools.ts'
 import { Turns } from './turns.ts'
@@ -35,13 +36,15 @@ export class Session {
   private readonly runner: Runner
   private readonly outputs = new Outputs()
   private readonly turns: Turns
-  /** The run that has the changes which wait. */
-  private waiting: string | undefined
+  private readonly changes: Changes = { waiting: undefined }
+  /** Of the commands that go on with each other's state. */
+  private readonly kept: KeptSandbox
   private readonly underWay = new Set<Promise<unknown>>()
   private readonly closed = new AbortController()
 
   constructor(runner: Runner) {
     this.runner = runner
+    this.kept = new KeptSandbox(runner, this.changes)
     this.turns = new Turns(runner.isCopyOnWrite ? 1 : Number.POSITIVE_INFINITY)
   }
 
@@ -62,8 +65,9 @@ export class Session {
   async close(): Promise<string | undefined> {
     this.closed.abort('SIGTERM')
     await Promise.allSettled(this.underWay)
+    if (this.kept.isOpen) await this.kept.end(undefined)
     this.outputs.forget()
-    return this.waiting
+    return this.changes.waiting
   }
 
   private readonly tools: Tools = {
@@ -72,29 +76,43 @@ export class Session {
       const piece: ResultOf<'read_output'> = { ...this.outputs.read(place) }
       return answer([], piece, [piece.text])
     },
-    diff: (values, { signal }) => this.turns.take(signal, () => this.diff(values)),
-    apply: ({ paths }, { signal }) => this.turns.take(signal, () => this.apply(paths)),
-    discard: (_, { signal }) => this.turns.take(signal, () => this.discard()),
+    diff: (values, { signal }) => this.turns.take(signal, () => this.afterKept('diff', () => this.diff(values))),
+    apply: ({ paths }, { signal }) => this.turns.take(signal, () => this.afterKept('apply', () => this.apply(paths))),
+    discard: (_, { signal }) => this.turns.take(signal, () => this.afterKept('discard', () => this.discard())),
+  }
+
+  /** The changes of a sandbox that stays are known when it has ended. */
+  private async afterKept<T>(by: string, then: () => Promise<T>): Promise<T> {
+    if (this.runner.isCopyOnWrite) await this.kept.end(`${by} has ended the one before`)
+    return await then()
+  }
+
+  private start(session: ArgumentsOf<'run_command'>['session'], command: Command): Promise<Result> {
+    if (session === 'none') return this.afterKept('a command in a fresh sandbox', () => this.startFresh(command))
+    return this.kept.run({ ...command, isNew: session === 'new' })
+  }
+
+  private async startFresh(command: Command): Promise<Result> {
+    const ran = await this.runner.run({ ...command, cowContinue: this.changes.waiting })
+    if (this.runner.isCopyOnWrite && ran.error === undefined) this.changes.waiting = ran.cow?.id
+    return ran
   }
 
   private async runCommand(asked: ArgumentsOf<'run_command'>, { signal, report }: Call): Promise<CallToolResult> {
-    const { command, args, cwd, stdin, timeout_ms: timeoutMs } = asked
+    const { command, args, cwd, session, stdin, timeout_ms: timeoutMs } = asked
     const words = args === undefined ? ['sh', '-c', command] : [command, ...args]
     const output = new Output()
     const deadline = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
     const progress = reporting(report, { onStdout: output.stdout.push, onStderr: output.stderr.push })
     try {
-      const ran = await this.runner
-        .run({
-          ...progress.listeners,
-          words,
-          cwd,
-          stdin,
-          signal: deadline === undefined ? signal : AbortSignal.any([signal, deadline]),
-          cowContinue: this.waiting,
-        })
-        .catch((error: unknown) => this.refused(error, words))
-      if (this.runner.isCopyOnWrite && ran.error === undefined) this.waiting = ran.cow?.id
+      const ran = await this.start(session, {
+        ...progress.listeners,
+        words,
+        cwd,
+        stdin,
+        signal: deadline === undefined ? signal : AbortSignal.any([signal, deadline]),
+        cowContinue: undefined,
+      }).catch((error: unknown) => this.refused(error, words))
       const isLate = ran.reason === 'cancelled' && deadline?.aborted === true && !signal.aborted
       return commandAnswer(isLate ? timedOut(ran, timeoutMs) : ran, output)
     } finally {
@@ -106,12 +124,12 @@ export class Session {
   /** Changes that a person has discarded in the meantime are gone: the next command begins with what the host has. */
   private refused(error: unknown, words: readonly string[]): Result {
     if (!(error instanceof SandboxError)) throw error
-    if (error.code === 'LAYER_NOT_FOUND') this.waiting = undefined
+    if (error.code === 'LAYER_NOT_FOUND') this.changes.waiting = undefined
     return refusal(error, words, this.runner.plan.profile)
   }
 
   private get layer(): Layer | undefined {
-    return this.waiting === undefined ? undefined : findLayer(this.waiting, this.runner.granted.env)
+    return this.changes.waiting === undefined ? undefined : findLayer(this.changes.waiting, this.runner.granted.env)
   }
 
   private async diff({ paths, stat }: ArgumentsOf<'diff'>): Promise<CallToolResult> {
@@ -141,7 +159,7 @@ export class Session {
     if (layer === undefined) return answer(['nothing has changed'], NOTHING_APPLIED)
     const done = await applyLayer(layer, { paths, withoutProtected: true })
     // What was left out goes on to be seen by the next command.
-    if (done.conflicts.length === 0 && (await changesOf(layer)).length === 0) this.waiting = undefined
+    if (done.conflicts.length === 0 && (await changesOf(layer)).length === 0) this.changes.waiting = undefined
     const data: ResultOf<'apply'> = {
       applied: done.applied,
       conflicts: [...done.conflicts],
@@ -160,7 +178,7 @@ export class Session {
   private async discard(): Promise<CallToolResult> {
     const { layer } = this
     if (layer !== undefined) await discardLayer(layer)
-    this.waiting = undefined
+    this.changes.waiting = undefined
     const data: ResultOf<'discard'> = { discarded: layer !== undefined }
     return answer([layer === undefined ? 'nothing has changed' : 'discarded'], data)
   }

@@ -21,6 +21,8 @@ const paths = z
 const isBelow = (path: string): boolean =>
   path !== '' && !path.startsWith('/') && !path.includes('\0') && !path.split('/').includes('..')
 
+const SESSIONS = ['none', 'keep', 'new'] as const
+
 const ARGUMENTS = {
   run_command: z.strictObject({
     command: z
@@ -33,6 +35,12 @@ const ARGUMENTS = {
       .refine(isBelow, 'a relative path without ".."')
       .optional()
       .describe('Directory to start in, relative to the one where commands start, without "..".'),
+    session: z
+      .enum(SESSIONS)
+      .default('none')
+      .describe(
+        'keep: run it in a sandbox that stays, with the directory, exported variables and functions that the last such command left. new: the same, from the beginning. none: in a fresh sandbox.',
+      ),
     stdin: z.string().default('').describe('What the command reads on its standard input.'),
     timeout_ms: z
       .int()
@@ -175,7 +183,7 @@ const TEXTS: Readonly<Record<ToolName, ToolText>> = {
   run_command: {
     title: 'Run a command in the sandbox',
     description:
-      'Runs one command in a fresh sandbox and returns its output and how it ended. What it may read, write and reach is fixed by whoever started the server; `denials` names what was refused. Nothing keeps running when it has ended. A command that fails is no error of the tool.',
+      'Runs one command in a sandbox, a fresh one unless `session` says otherwise, and returns its output and how it ended. What it may read, write and reach is fixed by whoever started the server; `denials` names what was refused. Nothing keeps running when it has ended. A command that fails is no error of the tool.',
     isDestructive: true,
     isOpenWorld: true,
   },

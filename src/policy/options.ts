@@ -88,6 +88,16 @@ const OF_RUNS: readonly OptionDeclaration[] = [
     help: 'Run the command in the sandbox that llm-do run --name NAME has started.',
   }),
   declare({
+    name: 'keep-state',
+    argument: 'keep|reset',
+    isArgumentOptional: true,
+    group: 'Backend',
+    standard: 'keep',
+    isRare: true,
+    choices: ['keep', 'reset'],
+    help: 'With --in: start with the directory, variables and functions of the last such command; reset forgets them.',
+  }),
+  declare({
     name: 'worker',
     argument: 'FILE|NAME',
     completes: 'workers',

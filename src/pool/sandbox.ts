@@ -10,9 +10,11 @@ import { rm } from 'node:fs/promises'
 import type { Listener } from '../backends/capture.ts'
 import { backendNamed } from '../backends/index.ts'
 import { NO_INPUT } from '../backends/input.ts'
+import { SandboxError } from '../error.ts'
 import { isPoolable } from '../launch-cache/eligibility.ts'
 import { checkOptions } from '../library/check-options.ts'
 import { closedError } from '../library/closed-error.ts'
+import { SharedSandbox } from '../library/shared-sandbox.ts'
 import { type SpawnedCommand, spawnBy } from '../library/spawn.ts'
 import { inputFrom, type Stdin } from '../library/stdin.ts'
 import type { Result } from '../report/result.ts'
@@ -20,6 +22,7 @@ import { type GuardedCallbacks, withCallbacks } from '../run/callbacks.ts'
 import { makeOwnDirectory } from '../run/caller.ts'
 import { exec, judge } from '../run/exec.ts'
 import { type ExecResult, withHandle } from '../run/layer-handle.ts'
+import type { LiveCommand } from '../run/live-sandbox.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
 import { newRunId } from '../run/run-id.ts'
 import { type Keeper, type KeeperWord, startKeeper } from './keeper.ts'
@@ -49,6 +52,12 @@ export interface SandboxCommand extends SandboxSpawn {
   readonly onStderr?: Listener
 }
 
+/** A command in the sandbox that lives. */
+export interface SandboxRun extends Omit<LiveCommand, 'stdin'> {
+  /** Default: empty. */
+  readonly stdin?: Stdin
+}
+
 /** A command as its runs see it. */
 type Request = SandboxSpawn & GuardedCallbacks
 
@@ -64,6 +73,12 @@ export interface Sandbox extends AsyncDisposable {
    * @throws OptionsError
    */
   readonly spawn: (command: SandboxSpawn) => SpawnedCommand
+  /**
+   * Runs one command in a sandbox that lives until `close`, the same for each call; it is started by the first one. What a command leaves
+   * running is killed at its end, and its files stay. If that sandbox has ended, the next call starts another one, with a warning.
+   * @throws as `exec`, and NO_BACKEND where the policy's backend has no such sandbox, POLICY_INVALID for copy-on-write zones
+   */
+  readonly run: (command: SandboxRun) => Promise<ExecResult>
   /** Sandboxes that are ready at this moment. */
   readonly ready: () => number
   /** How many runs a ready sandbox has served, and how many went the cold way. */
@@ -133,11 +148,15 @@ class OpenSandbox implements Sandbox {
   private restart: NodeJS.Timeout | undefined
   private restartMs = RESTART_MS.first
   private closing: Promise<void> | undefined
+  private readonly isCopyOnWrite: boolean
+  /** That of `run`. */
+  private shared: SharedSandbox | undefined
   private readonly counts = { warm: 0, cold: 0 }
 
   constructor({ options, warm, plans, first }: Opening) {
     this.options = options
     this.plans = plans
+    this.isCopyOnWrite = first.prepared.plan.layer !== undefined
     this.built = { launchFile: first.kept.launchFile, programs: new Set() }
     this.size = isPoolable(first.prepared) ? warm : 0
     this.pools = poolsDirectory(options.env ?? process.env, first.prepared.facts.uid)
@@ -159,17 +178,34 @@ class OpenSandbox implements Sandbox {
     return spawnBy((streams) => this.guarded({ ...request, ...streams }), request.signal)
   }
 
+  run = async (request: SandboxRun): Promise<ExecResult> => {
+    checkOptions('sandbox.run', request)
+    this.refuseClosed()
+    if (this.isCopyOnWrite)
+      throw new SandboxError('POLICY_INVALID', 'run(): changes to copy-on-write zones are known only at its end.', {
+        hint: 'exec(), whose result has the changes of its command',
+      })
+    this.shared ??= new SharedSandbox(this.options)
+    const { stdin, ...asked } = request
+    const result = await this.shared.run(stdin === undefined ? asked : { ...asked, stdin: inputFrom(stdin) })
+    return withHandle(result, { env: this.options.env, signal: request.signal })
+  }
+
   private async guarded(request: Request): Promise<ExecResult> {
-    if (this.isClosed) throw closedError('sandbox', 'openSandbox')
-    const result = await withCallbacks(request, (callbacks) => this.run({ ...request, ...callbacks }))
+    this.refuseClosed()
+    const result = await withCallbacks(request, (callbacks) => this.runFresh({ ...request, ...callbacks }))
     return withHandle(result, { env: request.env ?? this.options.env, signal: request.signal })
+  }
+
+  private refuseClosed(): void {
+    if (this.isClosed) throw closedError('sandbox', 'openSandbox')
   }
 
   private get isClosed(): boolean {
     return this.closing !== undefined
   }
 
-  private async run(request: Request): Promise<Result> {
+  private async runFresh(request: Request): Promise<Result> {
     const [program] = request.command
     if (program === undefined || request.command.some((word) => word.includes('\0'))) return this.runAnew(request)
     const claim: Claim = { built: this.built, warm: undefined }
@@ -184,7 +220,7 @@ class OpenSandbox implements Sandbox {
 
   close = (): Promise<void> => {
     this.plans.close()
-    this.closing ??= this.endKeeper()
+    this.closing ??= Promise.all([this.endKeeper(), this.shared?.close()]).then(() => undefined)
     return this.closing
   };
 

@@ -3,17 +3,86 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { execa } from 'execa'
-import { expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { SandboxExecutor } from '../../src/executor.ts'
 import { exec, openSandbox, spawn } from '../../src/index.ts'
-import { temporaryDirectory } from '../support/directory.ts'
+import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
 import { sandboxPromises } from './promises.ts'
-import { alone, inSandbox } from './ways.ts'
+import { alone, inLiveSandbox, inSandbox } from './ways.ts'
 
 describeWith(['bwrap', 'userns'], 'by exec():', () => sandboxPromises(alone()))
 describeWith(['bwrap', 'userns'], 'by a warm sandbox:', () => sandboxPromises(inSandbox(1)))
+
+describeWith(['bwrap', 'userns'], 'by a sandbox that lives:', () => {
+  // Node's own pipes leave up to 35 MB of garbage before it is collected the first time; from then on memory must be flat.
+  beforeAll(async () => {
+    const command = ['head', '-c', '268435456', '/dev/zero']
+    await using sandbox = await openSandbox({
+      ...{ cwd: (await newDirectory({ mode: 0o755 })).path, warm: 0, policy: { resources: { timeout: '3m' } } },
+    })
+    expect((await sandbox.run({ command })).exitCode).toBe(0)
+  })
+  sandboxPromises(inLiveSandbox())
+})
+
+describeWith(['bwrap', 'userns'], 'a sandbox that lives', () => {
+  test('is the same for each command, and keeps the state of those that ask for it', async () => {
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    await using sandbox = await openSandbox({ cwd, warm: 0, env: { PATH: process.env['PATH'], OWN: 'caller' } })
+    const run = (line: string, more = {}) => sandbox.run({ command: ['sh', '-c', line], ...more })
+    const keepState = true
+    const first = await run('cd /tmp; export A=1; f() { echo f; }; echo x >file; (sleep 300; : left) &', { keepState })
+    expect(first).toMatchObject({ ok: true, warnings: [] })
+    const next = await run('pwd; echo $A $B; f; cat file; cat >&2', { keepState, env: { B: '2' }, stdin: 'typed' })
+    expect(next).toMatchObject({ stdout: '/tmp\n1 2\nf\nx\n', stderr: 'typed' })
+    expect(await run('pwd; echo "$A$OWN"; cat /tmp/file; cat /proc/[0-9]*/comm | grep -c sleep')).toMatchObject({
+      stdout: '/workspace\n\nx\n1\n',
+    })
+    expect((await run('pwd', { keepState, workdir: '/usr' })).stdout).toBe('/usr\n')
+    expect((await run('pwd', { keepState: 'reset' })).stdout).toBe('/workspace\n')
+    const { warnings } = await run('exec true', { keepState })
+    expect(warnings).toEqual([expect.stringContaining('the earlier state remains')])
+    expect(await run('sleep 300', { timeout: 200 })).toMatchObject({
+      reason: 'timeout',
+      message: 'stopped after 200 ms (timeout of this command)',
+    })
+    // The others have a sandbox each.
+    expect((await sandbox.exec({ command: ['ls', '/tmp'] })).stdout).toBe('')
+  })
+
+  test('that has ended is replaced, and the next result says so; closed, it takes no command', async () => {
+    const sandbox = await openSandbox({ cwd: await temporaryDirectory({ mode: 0o755 }), warm: 0 })
+    const run = (line: string) => sandbox.run({ command: ['sh', '-c', line] })
+    await run('echo x >/tmp/file')
+    expect(await run('kill -KILL -1')).toMatchObject({ reason: 'lost' })
+    const [again, other] = await Promise.all([run('cat /tmp/file'), run('true')])
+    expect(again.exitCode).toBe(1)
+    expect([...again.warnings, ...other.warnings]).toEqual([expect.stringContaining('earlier commands has ended')])
+    const stopped = run('sleep 300')
+    const live = run('echo started')
+    expect((await live).ok).toBe(true)
+    await sandbox.close()
+    expect((await stopped).ok).toBe(false)
+    await expect(run('true')).rejects.toMatchObject({ code: 'SANDBOX_CLOSED' })
+    await expect(sandbox.run({ command: ['true'], cwd: '/' } as never)).rejects.toMatchObject({
+      code: 'OPTIONS_INVALID',
+    })
+  })
+
+  test('is refused where its backend has none, and where its changes would wait unnoticed', async () => {
+    const zones = [{ hostPath: '.', mode: 'cow' as const }]
+    await using layered = await openSandbox({
+      ...{ cwd: await temporaryDirectory({ mode: 0o755 }), warm: 0, policy: { zones } },
+    })
+    await expect(layered.run({ command: ['true'] })).rejects.toMatchObject({ code: 'POLICY_INVALID' })
+    await using sandbox = await openSandbox({
+      ...{ warm: 0, policy: { backend: 'process' }, env: { ...process.env, LLM_DO_ALLOW_UNSANDBOXED: '1' } },
+    })
+    await expect(sandbox.run({ command: ['true'] })).rejects.toMatchObject({ code: 'NO_BACKEND' })
+  })
+})
 
 async function textOf(stream: Readable): Promise<string> {
   const chunks: Buffer[] = []

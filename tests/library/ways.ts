@@ -9,6 +9,9 @@ import {
   type SpawnedCommand,
   spawn,
 } from '../../src/index.ts'
+import { SharedSandbox } from '../../src/library/shared-sandbox.ts'
+import { spawnBy } from '../../src/library/spawn.ts'
+import { withHandle } from '../../src/run/layer-handle.ts'
 import { until } from '../pool/pool.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 
@@ -50,5 +53,21 @@ export function inSandbox(warm: number): WithWay {
       // The next test may look for leftovers: none is being made then.
       await (policy === undefined ? isReady() : sandbox.close())
     }
+  }
+}
+
+/** One sandbox for all commands of a test. */
+export const inLiveSandbox = (): WithWay => async (use, policy) => {
+  const options = { cwd: await temporaryDirectory({ mode: 0o755 }), ...(policy && { policy }) }
+  const sandbox = await openSandbox({ ...options, warm: 0 })
+  const shared = new SharedSandbox(options)
+  const run = async (asked: Parameters<SharedSandbox['run']>[0]) =>
+    withHandle(await shared.run(asked), { env: undefined, signal: asked.signal })
+  const spawn: Way['spawn'] = (asked) => spawnBy((streams) => run({ ...asked, ...streams }), asked.signal)
+  try {
+    await sandbox.run({ command: ['true'] }) // planned before a test measures something
+    await use({ exec: sandbox.run, spawn })
+  } finally {
+    await Promise.all([sandbox.close(), shared.close()])
   }
 }

@@ -27,20 +27,23 @@ test('hints tell a client what to ask a person about', () => {
 
 describe('arguments', () => {
   test('have defaults', () => {
-    expect(readArguments('run_command', { command: 'id' })).toEqual({ values: { command: 'id', stdin: '' } })
+    expect(readArguments('run_command', { command: 'id' })).toEqual({
+      values: { command: 'id', session: 'none', stdin: '' },
+    })
     expect(readArguments('discard', undefined)).toEqual({ values: {} })
   })
 
   test.each([
     [
       { command: 'id', timeout: 1 },
-      'timeout: expected one of command, args, cwd, stdin, timeout_ms, got the unknown key',
+      'timeout: expected one of command, args, cwd, session, stdin, timeout_ms, got the unknown key',
     ],
     [{}, 'command: expected a string, got nothing'],
     [{ command: ['id'] }, 'command: expected a string, got'],
     [{ command: 'id', cwd: '/etc' }, 'cwd: expected a relative path without ".."'],
     [{ command: 'id', cwd: 'a/../..' }, 'cwd: expected a relative path without ".."'],
     [{ command: 'id', timeout_ms: 0 }, 'timeout_ms: expected'],
+    [{ command: 'id', session: 'other' }, 'session: expected'],
     [{ command: 'id', env: { PATH: '/tmp' } }, 'env: expected one of'],
     [[], 'expected a mapping'],
   ])('%j are refused', (given, problem) => {

@@ -237,6 +237,15 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
     expect((await end)[0]).toBeGreaterThan(128)
   })
 
+  test('ends the sandbox where it kills the process between it and init, so nothing that it started lives on', async () => {
+    const { start, inside, ended } = await backgroundOf(as)
+    const name = await start('--', 'sleep', '300')
+    const nap = `300.${process.pid}`
+    expect(await inside(name, `(setsid sleep ${nap} &); kill -KILL $PPID; sleep 300`)).toMatchObject({ status: 137 })
+    await expect.poll(() => processesWith(`sleep\0${nap}`), PATIENCE).toEqual([])
+    await expect.poll(async () => (await ended(name))?.result?.reason, PATIENCE).toBe('lost')
+  })
+
   test('reaches a server of the sandbox, and none of the host', async () => {
     const { start, inside } = await backgroundOf(as)
     const serve = 'import http.server as h;h.test(h.SimpleHTTPRequestHandler,port=8123,bind="127.0.0.1")'

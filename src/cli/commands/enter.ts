@@ -20,7 +20,7 @@ import { type CommandLine, commandOf } from '../exec-arguments.ts'
 import { usageError } from '../usage-error.ts'
 
 /** Everything else was decided when the sandbox was started. */
-const TAKEN = ['in', 'tty', 'env', 'workdir', 'timeout', 'json']
+const TAKEN = ['in', 'tty', 'env', 'workdir', 'timeout', 'json', 'keep-state']
 
 /** Passed on to that program, which knows which of them end the command. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT', ...PASSED_SIGNALS] as const
@@ -31,7 +31,7 @@ export async function enter(name: string, { env, bytes }: Call, line: CommandLin
   if (refused !== undefined)
     throw usageError(
       `--${refused} with --in: the walls of ${name} were decided when it was started.`,
-      'llm-do exec --in NAME [--tty] [--json] [--env NAME[=VALUE]] [--workdir DIR] [--timeout TIME] -- COMMAND [ARG...]',
+      'llm-do exec --in NAME [--tty] [--json] [--env NAME[=VALUE]] [--workdir DIR] [--timeout TIME] [--keep-state] -- COMMAND [ARG...]',
     )
   if (bytes !== undefined)
     throw usageError('a word of the command line is not valid UTF-8.', 'put the command into a script')
@@ -66,6 +66,7 @@ function optionsFor(given: GivenOptions, env: Call['env']): EnterOptions {
   const words = [
     ...(given['tty'] === true ? ['--tty'] : []),
     ...(form === undefined ? [] : [`--json=${form}`]),
+    ...(typeof given['keep-state'] === 'string' ? [`--keep-state=${given['keep-state']}`] : []),
     ...(workdir === undefined ? [] : ['--workdir', workdir]),
     ...(typeof timeout === 'number' ? ['--timeout', `${timeout}ms`] : []),
     ...Object.keys(variables).flatMap((variable) => ['--env', variable]),

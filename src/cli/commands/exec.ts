@@ -93,6 +93,8 @@ export async function readRequest(call: Call, line: CommandLine): Promise<ExecRe
   const { env } = call
   const cwd = currentDirectory(call)
   const given: GivenOptions = { ...environmentLayers(env, cwd).request, ...line.given }
+  if (given['keep-state'] !== undefined)
+    throw usageError('--keep-state: a new sandbox has no state.', 'llm-do exec --in NAME --keep-state -- COMMAND')
   const json = jsonForm(given['json'])
   const profile = word(given, 'profile')
   const bytes = commandBytes(call, line)
