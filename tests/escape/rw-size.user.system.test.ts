@@ -13,9 +13,9 @@ const LIMIT = ['--rw-size', '8m']
 const MIB = 1024 ** 2
 
 const python = (...lines: readonly string[]): string =>
-  ['python3 - <<END', 'import ctypes, mmap, os, socket, subprocess', ...lines, 'print("filled", flush=True)']
-    // It waits for its end where the test has made a file that says so.
-    .concat('if os.path.exists("stay"): os.execvp("sleep", ["sleep", "infinity"])', 'END')
+  ['python3 - <<END', 'import ctypes, mmap, os, socket, time', ...lines, 'print("filled", flush=True)']
+    // Where the test has made a file that says so, it waits: another program would lose its descriptors.
+    .concat('if os.path.exists("stay"): time.sleep(600)', 'END')
     .join('\n')
 
 const removed = 'os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600)'
@@ -72,7 +72,6 @@ const WAYS: Readonly<Record<string, string>> = {
     'ctypes.CDLL(None).prctl(4, 0)',
     `f = ${removed}`,
     `os.write(f, ${FILL})`,
-    'import time',
     'while os.path.exists("stay"): time.sleep(1)',
   ),
 }
