@@ -60,6 +60,7 @@ struct tree_index {
   const char *names;
   uint32_t directories, files, names_size;
   uint32_t has_files; /* of each directory */
+  uint32_t has_systems; /* the walk has looked for repositories: another one has noted no entry of a system */
   uint64_t hides; /* the sum of what the walk was to hide (lib/hide.h), 0 = nothing: another walk has not noted which directories hide something */
   uint64_t device, mount; /* of the zone's root */
 };

@@ -396,6 +396,7 @@ static int read_place(struct listing *listing) {
 static int can_be_known(const struct walk *walk) {
   if (!walk->known || !walk->known->bytes || walk->start || walk->for_linked || walk->for_links || walk->wanted_count > 0) return 0;
   if (walk->hide && walk->known->hides != hide_sum(walk->hide)) return 0;
+  if (walk->for_git && !walk->known->has_systems) return 0;
   return !walk->for_set_id || walk->known->has_files;
 }
 
@@ -538,7 +539,7 @@ static int name_records(struct walk *walk) {
 static int make_index(struct walk *walk, struct tree_index *index) {
   if (!walk->records || !walk->mount || walk->pending_count < INDEXED_MIN || name_records(walk) < 0) return -1;
   return tree_make(index, &(struct tree_index){.directory = walk->record, .file = walk->file, .names = walk->names, .directories = (uint32_t)walk->pending_count,
-                                               .files = (uint32_t)walk->files, .names_size = (uint32_t)walk->names_size, .has_files = (uint32_t)walk->for_set_id,
+                                               .files = (uint32_t)walk->files, .names_size = (uint32_t)walk->names_size, .has_files = (uint32_t)walk->for_set_id, .has_systems = (uint32_t)walk->for_git,
                                                .hides = hide_sum(walk->hide), .device = walk->device, .mount = walk->mount});
 }
 

@@ -40,10 +40,11 @@ static void remove_zone(void) {
 }
 
 static int for_files; /* as root looks */
+static int for_git = 1;
 static const struct hide *hidden;
 
 static void walk_with(const struct tree_index *known, struct walk *walk) {
-  *walk = (struct walk){.zone = zone, .for_git = 1, .for_empty = 1, .for_set_id = for_files, .hide = hidden, .known = known, .records = 1};
+  *walk = (struct walk){.zone = zone, .for_git = for_git, .for_empty = 1, .for_set_id = for_files, .hide = hidden, .known = known, .records = 1};
   EXPECT_NUMBER(walk_zone(walk), 0);
 }
 
@@ -126,6 +127,20 @@ UNIT("what is hidden is found again where nothing has changed, and by an index f
   EXPECT_NUMBER(expect_same(), 3);
   hidden = NULL;
   EXPECT_NUMBER(expect_same(), 1);
+  remove_zone();
+}
+
+UNIT("a walk that looks for repositories does not believe one that has not") {
+  struct hide some = {base, (const char *[]){".env*"}, 1};
+  make_zone();
+  hidden = &some, for_git = 0;
+  EXPECT(index_zone() > 100);
+  EXPECT_NUMBER(expect_same(), 0);
+  for_git = 1;
+  EXPECT(expect_same() > 100); /* with d3/.git and d3/.hg, which the other one has passed by */
+  EXPECT(index_zone() > 100);
+  EXPECT_NUMBER(expect_same(), 0);
+  hidden = NULL;
   remove_zone();
 }
 
