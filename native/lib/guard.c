@@ -280,7 +280,7 @@ static int find_links_of(struct guard *guard, struct links *links, const struct 
 }
 
 static int cover_links(struct guard *guard, struct guard_zone *zone, const struct links *links) {
-  struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count, .entries_max = WALK_ENTRIES_MAX};
+  struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count, .entries_max = WALK_ENTRIES_MAX, .known = &zone->tree};
   int done = walk_zone(&walk);
   if (done < 0) mark_unwalked(guard, zone, &walk);
   for (size_t i = 0; done == 0 && i < walk.count; i++)

@@ -144,6 +144,45 @@ UNIT("a walk that looks for repositories does not believe one that has not") {
   remove_zone();
 }
 
+/* Names of the file `path`, by the index and without. Returns how many directories were listed. */
+static size_t expect_twins(const char *path, size_t names) {
+  struct stat status;
+  EXPECT(fstatat(zone, path, &status, 0) == 0);
+  const struct identity wanted = {status.st_dev, status.st_ino};
+  struct walk with = {.zone = zone, .wanted = &wanted, .wanted_count = 1, .known = &tree}, without = {.zone = zone, .wanted = &wanted, .wanted_count = 1};
+  EXPECT_NUMBER(walk_zone(&with), 0);
+  EXPECT_NUMBER(walk_zone(&without), 0);
+  EXPECT_NUMBER(without.count, names);
+  EXPECT_NUMBER(with.count, names);
+  EXPECT_NUMBER(with.entries, without.entries);
+  for (size_t i = 0; i < without.count; i++) EXPECT(finds(&with, &without.find[i]));
+  size_t listed = with.listed;
+  walk_free(&with), walk_free(&without);
+  return listed;
+}
+
+UNIT("other names of a file are found in what was not listed, in repositories and below them, too") {
+  static const char *const NAMES[] = {"d2/e2/two", "d3/.git/config", "d3/.hg/store/data", "d9/.jj"};
+  make_zone();
+  close(openat(zone, "one", O_CREAT | O_WRONLY, 0600));
+  close(openat(zone, "d4/other", O_CREAT | O_WRONLY, 0600));
+  for (size_t i = 0; i < COUNT(NAMES); i++) EXPECT(linkat(zone, "one", zone, NAMES[i], 0) == 0);
+  settle();
+  for (for_files = 0; for_files < 2; for_files++) {
+    tree_free(&tree);
+    index_zone();
+    size_t listed = expect_twins("one", 1 + COUNT(NAMES));
+    EXPECT(listed >= 1 + COUNT(NAMES) && listed < 10);
+    EXPECT(expect_twins("d4/other", 1) < 10);
+    EXPECT(linkat(zone, "one", zone, "d5/e5/new", 0) == 0); /* since the index was made */
+    EXPECT_NUMBER(expect_twins("one", 2 + COUNT(NAMES)), listed + 1);
+    EXPECT(unlinkat(zone, "d5/e5/new", 0) == 0);
+    settle();
+  }
+  for_files = 0;
+  remove_zone();
+}
+
 UNIT("a listing that was made in a repository does not hold outside of one") {
   make_zone();
   EXPECT(mkdirat(zone, "d0/objects", 0700) == 0 && mkdirat(zone, "d0/refs", 0700) == 0 && mkdirat(zone, "d0/modules", 0700) == 0);
