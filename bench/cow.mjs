@@ -156,6 +156,17 @@ function verbs(stage, cold) {
   ]
 }
 
+/** A file that changes is applied at the end of its run. */
+async function applied(stage, cold, rounds) {
+  const words = (script) => [stage.exec, ...cold, '--cow', '.', '--apply', 'on-success', '--', 'sh', '-c', script]
+  const commands = { nothing: words(':'), 'one file': words('date +%N > stamp') }
+  for (const command of Object.values(commands)) stage.warm(command)
+  const times = await timeByTurns({ stage, commands, rounds })
+  discardLayers(stage)
+  const value = median(times['one file']) / median(times.nothing)
+  return { row: '--apply on-success of one file / nothing changed', value, goal: 2.5 }
+}
+
 /** Rows for bench/main.mjs, in a place of its own. */
 export async function cow({ runs, times, cold }) {
   const stage = makeStage()
@@ -171,6 +182,7 @@ export async function cow({ runs, times, cold }) {
       const value = (median(started['copy-on-write']) - median(started.writable)) / 1e6
       rows.push({ row: `start with --cow over --rw, ${count} files, ms`, value, goal: 1 })
     }
+    rows.push(await applied(stage, cold, runs))
     for (const one of COMMANDS) {
       const { times: measured, row } = await command(stage, cold, Math.max(5, Math.round(runs / 10)), one)
       times[`copy-on-write: ${one.name}`] = measured

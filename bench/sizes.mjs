@@ -1,5 +1,7 @@
 // Costs that grow with a number of hosts, zones, variables, and so on, each from 1 to 10 000 or as far as it is accepted. No curve may
 // be steeper than linear, and too many are refused at once.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeStage } from './stage.mjs'
@@ -32,6 +34,14 @@ function zones(stage, count, flag) {
   }).flat()
 }
 
+/** A file of tasks that do nothing. */
+function tasks(stage, count) {
+  const path = join(stage.directory, `tasks${count}.jsonl`)
+  const lines = times(count, (index) => `${JSON.stringify({ id: String(index), command: ['true'] })}\n`)
+  writeFileSync(path, lines.join(''))
+  return path
+}
+
 function manyRuns(stage, count, words) {
   for (let at = 0; at < count; at += 1) {
     const { status, stderr } = stage.run([stage.exec, ...words(at)])
@@ -62,7 +72,23 @@ const KINDS = {
     '--',
     'true',
   ],
+  'tasks of a batch': (stage, count) => [stage.llmDo, 'batch', tasks(stage, count)],
   'KiB of output in JSON': (_, count) => ['--json', '--', 'head', '-c', String(count * 1024), '/dev/zero'],
+}
+
+/** No more than that are measured: each of them is a run. */
+const MOST = { 'tasks of a batch': 1000 }
+
+/** Runs that wait for their end. @returns it */
+async function liveRuns(stage, count) {
+  const { cwd, env, exec } = stage
+  const wait = ['--timeout', 'none', '--', 'sh', '-c', 'echo; exec sleep 3600']
+  const runs = times(count, () => spawn(exec, wait, { cwd, env, stdio: ['ignore', 'pipe', 'ignore'] }))
+  for (const run of runs) await once(run.stdout, 'data')
+  return async () => {
+    for (const run of runs) run.kill()
+    for (const run of runs) if (run.exitCode === null && run.signalCode === null) await once(run, 'exit')
+  }
 }
 
 /** A user's earlier runs have left it; the run itself does not ask for it. `words` come after `llm-do-exec`. */
@@ -78,11 +104,12 @@ const REMAINS = {
     leave: (stage, count) => manyRuns(stage, count, (n) => ['--timeout', `${n + 1000}s`, '--', 'true']),
     words: ['--', 'true'],
   },
+  'records of live runs': { most: 100, leave: liveRuns, words: ['--', 'true'] },
 }
 
 /** Times of one size, in milliseconds; how long the refusal took where it is not accepted. */
 async function timeOf(stage, words) {
-  const command = [stage.exec, ...words]
+  const command = words[0] === stage.llmDo ? words : [stage.exec, ...words]
   for (let time = 0; time < 2; time += 1)
     if (stage.run(command).status !== 0) return { refused: await onlyTime(stage, ['!125', ...command]) }
   return { accepted: await onlyTime(stage, command) }
@@ -111,11 +138,11 @@ function rowsOf(kind, { points, refused }) {
     : [...rows, { row: `${kind}: ms until ${refused.count} are refused`, value: refused.ms, goal: REFUSED_WITHIN }]
 }
 
-async function curve(stage, progress, kind, wordsFor) {
+async function curve({ stage, progress, kind, most = SIZES.at(-1), wordsFor }) {
   const points = []
-  for (const count of SIZES) {
+  for (const count of SIZES.filter((size) => size <= most)) {
     progress(`sizes: ${kind}, ${count}`)
-    const { accepted, refused } = await timeOf(stage, wordsFor(stage, count))
+    const { accepted, refused } = await timeOf(stage, await wordsFor(stage, count))
     if (refused !== undefined) return { points, refused: { count, ms: refused } }
     points.push({ count, ms: accepted })
   }
@@ -124,14 +151,18 @@ async function curve(stage, progress, kind, wordsFor) {
 
 async function remainsCurve(stage, progress, kind) {
   const { most, leave, words } = REMAINS[kind]
+  const ends = []
   let there = 0
-  const atMost = (_, count) => {
-    leave(stage, Math.min(count, most) - there)
-    there = Math.min(count, most)
+  const wordsFor = async (_, count) => {
+    ends.push(await leave(stage, count - there))
+    there = count
     return words
   }
-  const { points } = await curve(stage, progress, kind, atMost)
-  return { points: points.filter(({ count }) => count <= most) }
+  try {
+    return await curve({ stage, progress, kind, most, wordsFor })
+  } finally {
+    for (const end of ends) await end?.()
+  }
 }
 
 /** Another place for each kind: the remains of one do not count for another. */
@@ -147,7 +178,9 @@ async function inOwnPlace(measure) {
 export async function sizes({ progress }) {
   const rows = []
   for (const [kind, wordsFor] of Object.entries(KINDS))
-    rows.push(...rowsOf(kind, await inOwnPlace((stage) => curve(stage, progress, kind, wordsFor))))
+    rows.push(
+      ...rowsOf(kind, await inOwnPlace((stage) => curve({ stage, progress, kind, most: MOST[kind], wordsFor }))),
+    )
   for (const kind of Object.keys(REMAINS))
     rows.push(...rowsOf(kind, await inOwnPlace((stage) => remainsCurve(stage, progress, kind))))
   return rows

@@ -267,6 +267,8 @@ export const VERBS = {
   reason: 3,
   /** REASON LAYER OPERATION TARGET FIX KEY; read by client; what a run was refused that ended so */
   denial: 6,
+  /** DIRECTORY; read by client; changes to copy-on-write zones are applied where the command has succeeded; one of all directories for layers */
+  apply: 1,
   /** LINE; read by client; what --log prints */
   isolation: 1,
   /** LINE; read by client; what people are told before the command starts */

@@ -23,6 +23,7 @@
 #include "lib/passed-signals.h"
 #include "client/find-node.h"
 #include "client/help-text.h"
+#include "client/layer-end.h"
 #include "client/result.h"
 #include "client/rules.h"
 #include "runner/freshness.h"
@@ -225,16 +226,25 @@ static void end_by_ourselves(const struct run *run, const struct result *result)
   else if (result_print(result, STDERR_FILENO) == 0) result_leave(&result->ending, &run->before);
 }
 
+/* Are changes to copy-on-write zones, if there are any, applied? */
+static int is_settled(const struct run *run, struct result *result) {
+  static char applied[256];
+  if (!result_has_layer(result)) return 1;
+  if (result->ending.exit_code != 0 || layer_apply_at_end(result, run->call->root, applied, sizeof applied) < 0) return 0;
+  result->applied = applied;
+  return 1;
+}
+
 static _Noreturn void conclude(struct run *run, enum claim claimed, const char *json) {
   struct result result = {.file = &run->file, .status = json, .command = run->call->command, .capture = &run->capture, .decided_by = run->decided_by};
   streams_restore(&run->streams);
   int is_known = claimed == CLAIM_DONE && result_read(&result) == 0 && result_is_known(&result), is_audited = audit_is_on(&run->file);
   /* The usual end of a run for people needs no more than that. */
-  if (is_known && result.ending.reason == REASON_EXIT && !run->capture.is_on && !is_audited && !result_tells_of_refusal(&result)) end_by_ourselves(run, &result);
+  if (is_known && result.ending.reason == REASON_EXIT && !run->capture.is_on && !is_audited && !result_tells_of_refusal(&result) && is_settled(run, &result)) end_by_ourselves(run, &result);
   capture_finish(&run->capture);
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
-  if (!is_known || !result_is_plain(&result) || result_tells_of_refusal(&result)) explain(run, json, 0);
+  if (!is_known || result_has_layer(&result) || !result_is_plain(&result) || result_tells_of_refusal(&result)) explain(run, json, 0);
   int is_recorded = is_audited && audit_append(&result) == 0;
   if (is_recorded || !is_audited) end_by_ourselves(run, &result);
   explain(run, json, is_recorded);

@@ -269,7 +269,7 @@ static int tells_of_network(const struct result *result) {
 
 static int has_events(const struct result *result) {
   enum reason reason = result->ending.reason;
-  if (status_number(result->status, STATUS_SET_IDS) > 0 || has_key(result, STATUS_UNWATCHED) || has_key(result, STATUS_FULL) || has_key(result, STATUS_LAYER)) return 1;
+  if (status_number(result->status, STATUS_SET_IDS) > 0 || has_key(result, STATUS_UNWATCHED) || has_key(result, STATUS_FULL)) return 1;
   if (reason != REASON_MEMORY && status_number(result->status, STATUS_OOM_KILLS) > 0) return 1;
   if (reason != REASON_PIDS && status_number(result->status, STATUS_PIDS_REFUSED) > 0) return 1;
   if (tells_of_network(result)) return 1;
@@ -319,6 +319,8 @@ int result_is_known(const struct result *result) {
   if (result->failure && !result->capture->is_on && !is_printable(result->command[0])) return 0;
   return !has_failed(result) || !ended_on_its_own(result) || !names_hidden_path(result);
 }
+
+int result_has_layer(const struct result *result) { return has_key(result, STATUS_LAYER); }
 
 int result_is_plain(const struct result *result) {
   for (int i = 0; result->capture->is_on && i < CAPTURE_POLLS; i++)
@@ -414,6 +416,7 @@ int result_print(const struct result *result, int fd) {
   if (result->failure) snprintf(kind, sizeof kind, "error %s: ", result->failure->code);
   if (*message) add_line(&lines, kind, message, strlen(message));
   add_hint(&lines, result_hint(result));
+  if (result->applied && result->applied[0]) add_line(&lines, "", result->applied, strlen(result->applied));
   return print(fd, lines.bytes, lines.size);
 }
 

@@ -24,6 +24,7 @@ struct result {
   char **command;
   const struct capture *capture;
   const char *decided_by;
+  const char *applied; /* what was done about the changes of a copy-on-write run, for people; NULL or "" = nothing */
   /* Set by result_read. */
   struct ending ending; /* without its code */
   const struct exec_failure *failure; /* the command was not executed; NULL otherwise */
@@ -34,6 +35,9 @@ int result_read(struct result *result);
 
 /* May the client report this end, as far as launch's line and the plan tell? */
 int result_is_known(const struct result *result);
+
+/* Are there changes to copy-on-write zones? Then that is not all. */
+int result_has_layer(const struct result *result);
 
 /* The same, as far as the captured streams and the command tell: those must be complete, and this UTF-8. */
 int result_is_plain(const struct result *result);

@@ -137,6 +137,7 @@ enum verb {
   V_AUDIT, /* FILE MEMBERS; read by client; the log that the run is appended to, and likewise the members of its line */
   V_REASON, /* REASON MESSAGE HINT; read by client; the plan's words for a run that ended so; empty where it has none */
   V_DENIAL, /* REASON LAYER OPERATION TARGET FIX KEY; read by client; what a run was refused that ended so */
+  V_APPLY, /* DIRECTORY; read by client; changes to copy-on-write zones are applied where the command has succeeded; one of all directories for layers */
   V_ISOLATION, /* LINE; read by client; what --log prints */
   V_WARNING, /* LINE; read by client; what people are told before the command starts */
   V_END, /* read by all; the last entry */
@@ -228,6 +229,7 @@ enum verb {
   ROW(V_AUDIT, "audit", 2) \
   ROW(V_REASON, "reason", 3) \
   ROW(V_DENIAL, "denial", 6) \
+  ROW(V_APPLY, "apply", 1) \
   ROW(V_ISOLATION, "isolation", 1) \
   ROW(V_WARNING, "warning", 1) \
   ROW(V_END, "end", 0)

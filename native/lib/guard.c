@@ -280,7 +280,7 @@ static int find_links_of(struct guard *guard, struct links *links, const struct 
 }
 
 static int cover_links(struct guard *guard, struct guard_zone *zone, const struct links *links) {
-  struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count, .entries_max = WALK_ENTRIES_MAX};
+  struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count, .entries_max = WALK_ENTRIES_MAX, .known = &zone->tree};
   int done = walk_zone(&walk);
   if (done < 0) mark_unwalked(guard, zone, &walk);
   for (size_t i = 0; done == 0 && i < walk.count; i++)
@@ -379,7 +379,7 @@ static int is_of(const struct guard_zone *zone, const struct entry *entry) {
 /* A zone that a command cannot write to is only looked through for what is hidden in it. */
 static int begin_zone(struct guard *guard, const struct launchfile *file, const struct entry *entry, int is_own) {
   struct hide hide = {0};
-  if (!guard->for_layers && hide_read(&hide, file, entry->word[0], entry->word[1]) < 0) return hide_free(&hide), -1;
+  if (!guard->for_layers && hide_read(&hide, file, entry) < 0) return hide_free(&hide), -1;
   if (!is_own && hide.patterns == 0) return 0;
   struct guard_zone *zone = add_zone(guard, entry);
   if (!zone) return hide_free(&hide), -1;
@@ -415,9 +415,13 @@ static int prepare(struct guard *guard, const struct launchfile *file) {
   struct entry entry;
   if (launchfile_find(file, V_RUNS, &entry)) guard->runs = entry.word[0];
   struct guard_zone *zone = NULL;
+  struct entry last = {.word = {"", ""}};
   size_t position = 0;
-  while (launchfile_next(file, &position, &entry))
+  while (launchfile_next(file, &position, &entry)) {
+    if (entry.verb == V_ZONE) last = entry;
+    if (entry.verb == V_HIDE && !is_of(&(struct guard_zone){.source = last.word[0], .target = last.word[1]}, &entry)) return errno = EINVAL, -1; /* hide_read */
     if (on_record(guard, file, &zone, &entry) < 0) return -1;
+  }
   for (size_t i = 0; i < guard->zones; i++)
     if (guard->zone[i].fd >= 0 && look_through(guard, &guard->zone[i]) < 0) return -1;
   return guard_add_home(guard) < 0 || close_links(guard, file) < 0 ? -1 : guard_hide_twins(guard);

@@ -18,12 +18,12 @@ static int add_pattern(struct hide *hide, const char *pattern) {
   return 0;
 }
 
-int hide_read(struct hide *hide, const struct launchfile *file, const char *source, const char *target) {
+int hide_read(struct hide *hide, const struct launchfile *file, const struct entry *zone) {
   struct entry entry;
-  size_t position = 0;
-  *hide = (struct hide){.source = source};
-  while (launchfile_next(file, &position, &entry))
-    if (entry.verb == V_HIDE && strcmp(entry.word[0], source) == 0 && strcmp(entry.word[1], target) == 0 && add_pattern(hide, entry.word[2]) < 0) return -1;
+  size_t position = zone->next;
+  *hide = (struct hide){.source = zone->word[0]};
+  while (launchfile_next(file, &position, &entry) && entry.verb != V_ZONE)
+    if (entry.verb == V_HIDE && add_pattern(hide, entry.word[2]) < 0) return -1;
   return 0;
 }
 

@@ -17,8 +17,8 @@ struct hide {
   size_t patterns; /* 0 = nothing is hidden */
 };
 
-/* The patterns of the zone with this source and target; hide_free. 0, or -1 with errno. */
-int hide_read(struct hide *hide, const struct launchfile *file, const char *source, const char *target);
+/* The patterns of a zone, which stand behind its entry and before the next zone; hide_free. 0, or -1 with errno. */
+int hide_read(struct hide *hide, const struct launchfile *file, const struct entry *zone);
 void hide_free(struct hide *hide);
 
 /* Differs for other patterns or another source; 0 = nothing is hidden, which NULL means, too. */

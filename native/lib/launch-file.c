@@ -113,6 +113,7 @@ static size_t take_entry(const struct launchfile *file, size_t position, struct 
   entry->verb = verb_at(file, position);
   entry->start = text_at(file, position);
   entry->end = text_at(file, next);
+  entry->next = next;
   for (size_t i = position + 1; i < next; i++) entry->word[i - position - 1] = text_at(file, i);
   return next;
 }

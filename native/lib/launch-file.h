@@ -14,6 +14,7 @@
 struct entry {
   enum verb verb;
   const char *start, *end; /* its bytes */
+  size_t next; /* position of the one behind it */
   const char *word[ENTRY_WORDS_MAX];
 };
 

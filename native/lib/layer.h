@@ -7,7 +7,7 @@
  *                            command's
  *     zone.N/up, zone.N/work upperdir and workdir of the N-th copy-on-write zone, in the order of the launch file; of one that is copied,
  *                            up is the copy
- *     seen                   the changes as they were when a command ended (src/cow/layers.ts)
+ *     seen                   what the zones had at the changed paths when a command ended (tools/layer-seen.h)
  *     known                  times of the zones that are our own doing (tools/layer-known.h)
  *     apply.K/               what the K-th apply took out of the zones, with its journal (tools/layer-journal.h)
  *     view/                  while a diff is made (tools/layer-view.h)

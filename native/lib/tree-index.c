@@ -123,11 +123,11 @@ struct head {
   char seal[MAC_TEXT]; /* of all bytes after it */
   char format[32];
   uint64_t device, inode, hides;
-  uint32_t directories, files, names_size, has_files;
+  uint32_t directories, files, names_size, has_files, has_systems;
 };
 
 /* Change its number together with the layout, or with the contexts of the walk (lib/walk.c). */
-#define FORMAT "tree index 3"
+#define FORMAT "tree index 4"
 
 void tree_free(struct tree_index *index) {
   free(index->bytes);
@@ -141,7 +141,7 @@ static void find_parts(struct tree_index *index) {
   index->file = (const struct tree_file *)(index->directory + head->directories);
   index->names = (const char *)(index->file + head->files);
   index->directories = head->directories, index->files = head->files, index->names_size = head->names_size;
-  index->has_files = head->has_files, index->hides = head->hides;
+  index->has_files = head->has_files, index->has_systems = head->has_systems, index->hides = head->hides;
 }
 
 int tree_make(struct tree_index *index, const struct tree_index *parts) {
@@ -150,7 +150,7 @@ int tree_make(struct tree_index *index, const struct tree_index *parts) {
   index->bytes = malloc(index->size);
   if (!index->bytes) return -1;
   struct head *head = (struct head *)index->bytes;
-  *head = (struct head){.directories = parts->directories, .files = parts->files, .names_size = parts->names_size, .has_files = parts->has_files, .hides = parts->hides};
+  *head = (struct head){.directories = parts->directories, .files = parts->files, .names_size = parts->names_size, .has_files = parts->has_files, .has_systems = parts->has_systems, .hides = parts->hides};
   find_parts(index);
   memcpy(head + 1, parts->directory, directories);
   if (files > 0) memcpy((char *)(head + 1) + directories, parts->file, files);

@@ -8,6 +8,9 @@
  * For root it holds the files, too. A file gets a set-id bit or capabilities without a change of its directory, so the mode of each file is looked
  * at every time. To set capabilities sets the change time of the file: one with the time of the last look has as many as then, which was none.
  *
+ * For other names of a protected file it holds one bit for each inode number of a directory's files, of 64: a directory that has not changed,
+ * and lacks the bit of the wanted file, has no name of it.
+ *
  * An entry is never trusted
  * - if its directory is on another mount or device than the zone's root, which must be ext4, xfs, btrfs or tmpfs: these set a change time with
  *   each change, by this kernel's own clock;
@@ -41,6 +44,7 @@ struct tree_file {
 
 struct tree_directory {
   struct tree_state state;
+  uint64_t inodes;       /* tree_inode of each of its files: those that are not in there have no name in it */
   uint32_t name;         /* offset of its name in the directory above */
   uint32_t first, count; /* its directories, next to each other */
   uint32_t first_file, files;
@@ -60,6 +64,7 @@ struct tree_index {
   const char *names;
   uint32_t directories, files, names_size;
   uint32_t has_files; /* of each directory */
+  uint32_t has_systems; /* the walk has looked for repositories: another one has noted no entry of a system */
   uint64_t hides; /* the sum of what the walk was to hide (lib/hide.h), 0 = nothing: another walk has not noted which directories hide something */
   uint64_t device, mount; /* of the zone's root */
 };
@@ -72,6 +77,9 @@ int tree_is_trusted(int zone, uint64_t *device, uint64_t *mount);
 struct tree_state tree_state_of(int directory, uint64_t device, uint64_t mount, const struct timespec *begun);
 /* The same of a file. */
 struct tree_file tree_file_of(const struct timespec *changed, const struct timespec *begun);
+/* One of 64 bits. */
+static inline uint64_t tree_inode(uint64_t inode) { return 1ull << (inode * 0x9e3779b97f4a7c15ull >> 58); }
+
 /* Is the directory `path` still in that state? */
 int tree_is_same(int at, const char *path, const struct tree_index *index, const struct tree_state *state);
 /* Is the entry `name` a file without a set-id bit, and not changed since? */

@@ -128,6 +128,7 @@ struct listing {
   int index; /* of it */
   int fd;
   unsigned parts, systems;
+  uint64_t inodes;     /* of its files (lib/tree-index.h) */
   uint32_t known_at;   /* the next one that is expected among the directories of the known listing */
   size_t entries;
   int folds; /* case; -1 = no name in it has shown it */
@@ -313,6 +314,7 @@ static int on_entry(struct listing *listing, const struct directory_entry *entry
   if (note_case(listing, name) < 0 || (walk->hide && on_hidden(listing, name) < 0)) return -1;
   int is_counted = walk->size ? on_size(listing, name) : 1;
   if (is_counted <= 0) return is_counted;
+  if (entry->type == DT_REG || entry->type == DT_UNKNOWN) listing->inodes |= tree_inode(entry->ino);
   const struct repository_system *system = walk->for_git && listing->place.context == IN_TREE ? repository_system(name) : NULL;
   if (system) return listing->systems |= 1u << (system - REPOSITORY_SYSTEM), listing->folds > 0 ? 0 : on_named(listing, system);
   listing->parts |= repository_part(name);
@@ -377,6 +379,7 @@ static int end_place(struct listing *listing, size_t first, const struct tree_st
     record->first = (uint32_t)first;
     record->count = (uint32_t)(walk->pending_count - first);
     record->entries = (uint32_t)listing->entries;
+    record->inodes = listing->inodes;
     record->context = (uint8_t)listing->place.context;
     record->parts = (uint8_t)listing->parts;
     record->systems = (uint8_t)listing->systems;
@@ -406,28 +409,36 @@ static int read_place(struct listing *listing) {
 
 /* An index that can say what this walk looks for. */
 static int can_be_known(const struct walk *walk) {
-  if (!walk->known || !walk->known->bytes || walk->start || walk->for_linked || walk->for_links || walk->wanted_count > 0 || walk->size) return 0;
+  if (!walk->known || !walk->known->bytes || walk->start || walk->for_linked || walk->for_links || walk->size) return 0;
   if (walk->hide && walk->known->hides != hide_sum(walk->hide)) return 0;
+  if (walk->for_git && !walk->known->has_systems) return 0;
   return !walk->for_set_id || walk->known->has_files;
+}
+
+/* Then it is listed. */
+static int may_hold_wanted(const struct walk *walk, const struct tree_directory *known) {
+  for (size_t i = 0; i < walk->wanted_count; i++)
+    if (known->inodes & tree_inode(walk->wanted[i].ino)) return 1;
+  return 0;
 }
 
 static const struct tree_directory *find_known(const struct walk *walk, const struct pending *place) {
   const struct tree_directory *known = place->known < 0 ? NULL : &walk->known->directory[place->known];
-  return known && known->context == place->context && !(walk->hide && known->hides) ? known : NULL;
+  return known && known->context == place->context && !(walk->hide && known->hides) && !may_hold_wanted(walk, known) ? known : NULL;
 }
 
 static int is_same_with_files(const struct walk *walk, const struct tree_directory *known) { return walk->same && walk->same[known - walk->known->directory]; }
 
 /* Entries of a system, files, and what makes a repository, are looked at in the directory itself. */
 static int must_open(const struct walk *walk, const struct tree_directory *known) {
-  return known->systems != 0 || is_repository(known->context, known->parts) || (walk->for_set_id && known->files > 0 && !is_same_with_files(walk, known));
+  return (walk->for_git && (known->systems != 0 || is_repository(known->context, known->parts))) || (walk->for_set_id && known->files > 0 && !is_same_with_files(walk, known));
 }
 
 
 static int add_known(struct listing *listing, uint32_t at) {
   const struct tree_index *known = listing->walk->known;
   const char *name = known->names + known->directory[at].name;
-  enum context context = known->directory[at].is_named ? NOWHERE : context_of(listing, name);
+  enum context context = known->directory[at].is_named && listing->walk->for_git ? NOWHERE : context_of(listing, name);
   if (context == NOWHERE) return 0; /* an entry of a system has been looked at */
   return add_pending(listing->walk, &(struct pending){.name = name, .parent = listing->index, .context = context, .owner = listing->place.owner, .known = (int)at});
 }
@@ -451,10 +462,10 @@ static int replay(struct listing *listing, const struct tree_directory *same) {
   struct walk *walk = listing->walk;
   size_t first = walk->pending_count;
   begin_place(listing);
-  listing->parts = same->parts, listing->systems = same->systems, listing->entries = same->entries;
+  listing->parts = same->parts, listing->systems = same->systems, listing->entries = same->entries, listing->inodes = same->inodes;
   walk->entries += same->entries;
   if (walk->entries_max && walk->entries > walk->entries_max) return errno = E2BIG, -1;
-  for (int i = 0; i < REPOSITORY_SYSTEMS; i++)
+  for (int i = 0; i < REPOSITORY_SYSTEMS && walk->for_git; i++)
     if ((same->systems >> i & 1) && on_named(listing, &REPOSITORY_SYSTEM[i]) < 0) return -1;
   if (walk->for_set_id && replay_files(listing, same) < 0) return -1;
   for (uint32_t i = same->first; i < same->first + same->count; i++)
@@ -550,7 +561,7 @@ static int name_records(struct walk *walk) {
 static int make_index(struct walk *walk, struct tree_index *index) {
   if (!walk->records || !walk->mount || walk->pending_count < INDEXED_MIN || name_records(walk) < 0) return -1;
   return tree_make(index, &(struct tree_index){.directory = walk->record, .file = walk->file, .names = walk->names, .directories = (uint32_t)walk->pending_count,
-                                               .files = (uint32_t)walk->files, .names_size = (uint32_t)walk->names_size, .has_files = (uint32_t)walk->for_set_id,
+                                               .files = (uint32_t)walk->files, .names_size = (uint32_t)walk->names_size, .has_files = (uint32_t)walk->for_set_id, .has_systems = (uint32_t)walk->for_git,
                                                .hides = hide_sum(walk->hide), .device = walk->device, .mount = walk->mount});
 }
 

@@ -554,7 +554,7 @@ static void hide_path(struct staging *staging, const struct entry *zone, int roo
 /* A continued layer has more names than the directory below it, such as those that were renamed. */
 static void hide_in_layer(struct staging *staging, int root, const struct entry *entry) {
   struct hide hide;
-  if (hide_read(&hide, staging->stage->file, entry->word[0], entry->word[1]) < 0) fail("stage: memory", entry->word[1]);
+  if (hide_read(&hide, staging->stage->file, entry) < 0) fail("stage: memory", entry->word[1]);
   struct walk walk = {.zone = root, .hide = &hide, .for_linked = 0, .entries_max = WALK_ENTRIES_MAX};
   if (hide.patterns > 0 && walk_zone(&walk) < 0) fail("stage: hide", walk.at);
   for (size_t i = 0; i < walk.count; i++) hide_path(staging, entry, root, &(struct guard_cover){.path = walk.find[i].path, .hidden = HIDDEN_EMPTY});

@@ -37,12 +37,20 @@ static int add_chosen(struct chosen **list, size_t *count, const struct chosen *
   return 0;
 }
 
+int choice_add(struct choice *choice, const struct chosen *chosen) { return add_chosen(&choice->item, &choice->count, chosen); }
+
+int choice_add_repository(struct choice *choice, const struct chosen *chosen) { return add_chosen(&choice->repository, &choice->repositories, chosen); }
+
+void choice_end(struct choice *choice) {
+  if (choice->count) qsort(choice->item, choice->count, sizeof *choice->item, by_place);
+  if (choice->repositories) qsort(choice->repository, choice->repositories, sizeof *choice->repository, by_place);
+}
+
 static int read_chosen(const char **at, const char *end, struct choice *choice) {
   uint64_t zone;
-  const char *number = next_word(at, end), *kind = number ? next_word(at, end) : NULL, *path = kind ? next_word(at, end) : NULL;
+  const char *number = next_word(at, end), *path = number ? next_word(at, end) : NULL;
   if (!path || parse_number(number, SIZE_MAX, &zone) < 0) return errno = EINVAL, -1;
-  struct chosen chosen = {(size_t)zone, path, kind[0] == 'y'};
-  return kind[0] == 'g' ? add_chosen(&choice->repository, &choice->repositories, &chosen) : add_chosen(&choice->item, &choice->count, &chosen);
+  return choice_add(choice, &(struct chosen){(size_t)zone, path, 0});
 }
 
 int choice_read(int fd, struct choice *choice) {
@@ -52,8 +60,7 @@ int choice_read(int fd, struct choice *choice) {
   if (!bytes) return -1;
   while (at < bytes + size)
     if (read_chosen(&at, bytes + size, choice) < 0) return -1;
-  if (choice->count) qsort(choice->item, choice->count, sizeof *choice->item, by_place);
-  if (choice->repositories) qsort(choice->repository, choice->repositories, sizeof *choice->repository, by_place);
+  choice_end(choice);
   return 0;
 }
 
@@ -234,7 +241,7 @@ static int add_later(struct apply *apply) {
 
 static int tell_conflict(struct apply *apply, const struct change *change) {
   apply->conflicts++;
-  return printf("%zu%c%s%c", change->zone, 0, change->path, 0) < 0 ? -1 : 0;
+  return printf("conflict%c%s%c", 0, change->path, 0) < 0 ? -1 : 0;
 }
 
 static int take(struct apply *apply, const struct change *change, int force) {
@@ -284,13 +291,13 @@ static enum apply_end carry_out(struct apply *apply, char failed[PATH_MAX]) {
   return done == 0 ? APPLY_DONE : APPLY_FAILED;
 }
 
-enum apply_end layer_apply(const struct layer *layer, const struct choice *choice, char failed[PATH_MAX]) {
+enum apply_end layer_apply(const struct layer *layer, const struct choice *choice, struct applied *applied, char failed[PATH_MAX]) {
   static struct apply apply;
   apply.layer = layer;
   apply.choice = choice;
   if (journal_begin(&apply.journal, layer) < 0) return APPLY_FAILED;
   enum apply_end end = carry_out(&apply, failed);
-  if (end == APPLY_DONE) printf("%zu%c%zu%c", apply.found, 0, apply.narrowed, 0);
+  *applied = (struct applied){apply.found, apply.narrowed};
   if (end == APPLY_DONE && apply.journal.steps > 0) return end; /* one of nothing must not be the one that undo takes back */
   int error = errno;
   char place[PATH_MAX];

@@ -18,12 +18,21 @@ struct choice {
   struct mode_rule modes;
 };
 
-/* Reads `zone NUL y|n NUL path NUL`... from `fd`, with `g` for a repository. 0, or -1 with errno. */
+/* 0, or -1 with errno; then choice_end, and nothing is added any more. Paths are not copied. */
+int choice_add(struct choice *choice, const struct chosen *chosen);
+int choice_add_repository(struct choice *choice, const struct chosen *chosen);
+void choice_end(struct choice *choice);
+
+/* Reads `zone NUL path NUL`... from `fd`. 0, or -1 with errno. */
 int choice_read(int fd, struct choice *choice);
 
 int choice_has(const struct choice *choice, const struct chosen *wanted);
 
+struct applied {
+  size_t count;    /* of the choice; another command may have applied some of it meanwhile */
+  size_t narrowed; /* modes (tools/layer-modes.h) */
+};
+
 enum apply_end { APPLY_DONE, APPLY_CONFLICT, APPLY_FAILED };
-/* All or nothing. Prints how many of the chosen changes there were and how many of their modes were narrowed (tools/layer-modes.h), ended
- * by NUL each, or each conflict as `zone NUL path NUL`. With APPLY_FAILED errno and `failed`. */
-enum apply_end layer_apply(const struct layer *layer, const struct choice *choice, char failed[PATH_MAX]);
+/* All or nothing. Prints each conflict that has come meanwhile as `conflict NUL path NUL`. With APPLY_FAILED errno and `failed`. */
+enum apply_end layer_apply(const struct layer *layer, const struct choice *choice, struct applied *applied, char failed[PATH_MAX]);

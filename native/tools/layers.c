@@ -1,21 +1,21 @@
 /*
- * layers: what copy-on-write runs changed, for `llm-do changes`, `diff`, `apply`, `undo` and `discard`. TypeScript decides and speaks.
+ * layers: what copy-on-write runs changed, for `llm-do changes`, `diff`, `apply`, `undo` and `discard`. TypeScript speaks.
  *
- *   layers changes DIRECTORY ID            prints the changes: ten words each, ended by NUL (put_change); with --closed, first what apply leaves alone
- *   layers apply DIRECTORY ID < CHOICE     applies what is chosen, and prints how much that was; status 3 and each conflict where there is one
+ *   layers changes DIRECTORY ID            prints the changes: ten words each, ended by NUL (put_change)
+ *   layers apply DIRECTORY ID < PATHS      applies what the paths mean, each ended by NUL, or everything but what is protected; prints what was done (put_left)
+ *   layers end DIRECTORY ID                the same for a run that has just ended, where nothing stands in the way: "APPLIED NARROWED LEFT" (apply_at_end)
  *   layers undo DIRECTORY ID               takes the last apply back, or one that was killed; status 3 and the path where it has changed since
  *   layers settle DIRECTORY ID             takes back an apply that was killed
  *   layers view DIRECTORY ID < CHOICE      makes view/a and view/b in the layer: what is chosen, in the zone and in the layer; removes them without a choice
  *   layers discard DIRECTORY ID            removes the layer; --force also one that is damaged
  *
- * Behind the ID come --force, --modes (tools/layer-modes.h), and other directories for layers of this user (tools/layer-stage.h).
+ * Behind the ID come options (read_options) and other directories for layers of this user (tools/layer-stage.h).
  *
  * `changes` and `view` change nothing in a zone, and refuse while an apply that was killed is not taken back; the others do that first, but for
  * a forced discard. Where that keeps what somebody wrote since, it says so and does nothing more. What a run and an apply have written in the
  * layer decides where on the host something is changed: without their seal (lib/seal.h) only --force does that. A status of EXIT_* below, or 125,
  * comes with one line or more on stderr: what, on what, and why.
  */
-#include "lib/guard.h"
 #include "lib/layer.h"
 #include "lib/remove-tree.h"
 #include "lib/report-failure.h"
@@ -23,7 +23,10 @@
 #include "lib/syscalls.h"
 #include "lib/programs.h"
 #include "tools/layer-apply.h"
+#include "tools/layer-choice.h"
 #include "tools/layer-journal.h"
+#include "tools/layer-protected.h"
+#include "tools/layer-seen.h"
 #include "tools/layer-view.h"
 
 #include <errno.h>
@@ -44,6 +47,8 @@
 #define EXIT_UNSEALED 10
 #define EXIT_UNFINISHED 11
 #define EXIT_DAMAGED 12
+#define EXIT_UNKNOWN 13
+#define EXIT_LARGE 14
 
 static _Noreturn void refuse(int status, const char *path) {
   fprintf(stderr, "%s\n", path);
@@ -54,6 +59,9 @@ static _Noreturn void give_up(const char *step, const char *path) {
   fprintf(stderr, "%s: %s: %s\n", step, path, strerror(errno));
   exit(EXIT_SETUP);
 }
+
+/* Paths of a caller. */
+#define PATHS_MAX (1u << 30)
 
 /* ---- the process ---- */
 
@@ -162,48 +170,30 @@ static void refuse_holders(const struct layer *layer) {
 /* ---- verbs ---- */
 
 struct options {
-  int is_forced, shows_closed;
+  int is_forced, notes_seen, prints_choice;
   struct mode_rule modes;
+  struct wish wish;
 };
 
 static const char *const KINDS[] = {[ADDED] = "added",     [MODIFIED] = "modified", [DELETED] = "deleted", [RENAMED] = "renamed", [MODE] = "mode",
-                                    [SYMLINK] = "symlink", [TYPE] = "type",         [GIT] = "git", [NEW_GIT] = "new-git"};
+                                    [SYMLINK] = "symlink", [TYPE] = "type"};
 
 static const char *type_of(mode_t mode) {
   return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "symlink" : "other";
 }
 
 /* Modes: in the layer, on the host ("" = the host never had it), as it is applied. */
-static int put_modes(const struct change *change, const struct mode_rule *rule) {
+static void put_modes(const struct listed *item) {
   char before[16] = "";
-  if (change->origin.st_mode && (change->origin.st_mode & S_IFMT) == (change->now.st_mode & S_IFMT))
-    snprintf(before, sizeof before, "%o", change->origin.st_mode & 07777);
-  return printf("%o%c%s%c%o%c", change->now.st_mode & 0777, 0, before, 0, mode_to_apply(change, rule), 0);
+  if (item->before && (item->before & S_IFMT) == (item->now & S_IFMT)) snprintf(before, sizeof before, "%o", item->before & 07777);
+  printf("%o%c%s%c%o%c", item->now & 0777, 0, before, 0, item->applied, 0);
 }
 
-static int put_change(void *data, const struct change *change) {
-  if (change->kind == KEPT) return 0;
-  if (printf("%zu%c%s%c%s%c", change->zone, 0, KINDS[change->kind], 0, type_of(change->now.st_mode), 0) < 0 || put_modes(change, data) < 0) return -1;
-  int done = printf("%lld%c%s%s%s%c", (long long)change->now.st_size, 0, change->conflict ? "c" : "", change->nested ? "n" : "",
-                    change->is_privileged ? "s" : "", 0);
-  return done < 0 || printf("%s%c%s%c", change->path, 0, change->other, 0) < 0 ? -1 : 0;
-}
-
-/* A path of a zone that programs of the host run or obey; "." = all of it. */
-static void put_closed(size_t zone, const char *path) { printf("%zu%cclosed%cother%c0%c%c0%c0%c%c%s%c%c", zone, 0, 0, 0, 0, 0, 0, 0, 0, path, 0, 0); }
-
-/* By the rules of writable zones. Where these cannot be asked, nothing is known to be harmless. */
-static void put_all_closed(const struct layer *layer) {
-  static struct guard guard;
-  int is_known = guard_prepare_layers(&guard, &layer->record) == 0;
-  for (size_t i = 0; !is_known && i < layer->zones; i++) put_closed(i, ".");
-  for (size_t i = 0; is_known && i < guard.zones; i++) {
-    const struct guard_zone *zone = &guard.zone[i];
-    for (size_t j = 0; j < zone->covers; j++)
-      if (!zone->cover[j].writable) put_closed(i, zone->cover[j].path);
-    for (size_t j = 0; j < zone->names; j++) put_closed(i, zone->name[j].path);
-  }
-  guard_close(&guard);
+static void put_change(const struct listed *item) {
+  printf("%zu%c%s%c%s%c", item->zone, 0, KINDS[item->kind], 0, type_of(item->now), 0);
+  put_modes(item);
+  printf("%lld%c%s%s%s%c", item->size, 0, item->conflict ? "c" : "", item->nested ? "n" : "", item->is_protected ? "p" : "", 0);
+  printf("%s%c%s%c", item->path, 0, item->other, 0);
 }
 
 static int finish(void) {
@@ -211,25 +201,161 @@ static int finish(void) {
   return 0;
 }
 
-static int print_changes(const struct layer *layer, const struct options *options) {
+static void read_list(struct list *list, const struct layer *layer, const struct options *options) {
   char failed[PATH_MAX];
-  struct mode_rule rule = options->modes;
-  if (options->shows_closed) put_all_closed(layer);
-  if (layer_changes(layer, put_change, &rule, failed) != 0) give_up("changes", failed);
+  struct protection protection = {0};
+  if (protection_read(&protection, layer) < 0) give_up("protected", layer->id);
+  if (list_read(list, layer, &options->modes, failed) < 0) give_up("changes", failed);
+  if (options->notes_seen && seen_note(layer->fd, list) < 0) give_up("cannot be written", "seen");
+  if (seen_compare(layer->fd, list) < 0) give_up("cannot be read", "seen");
+  if (protect_list(&protection, list) < 0) give_up("protected", layer->id);
+}
+
+static void read_paths(struct wish *wish) {
+  size_t size, count = 0;
+  char *bytes = read_all(0, PATHS_MAX, &size), *end = bytes ? bytes + size : NULL;
+  char **path = bytes ? calloc(size + 1, sizeof *path) : NULL;
+  if (!path || (size && end[-1])) give_up("paths", "standard input");
+  for (char *at = bytes; at < end; at += strlen(at) + 1) path[count++] = at;
+  wish->path = path;
+  wish->paths = count;
+}
+
+static void choose(struct list *list, const struct layer *layer, const struct wish *wish) {
+  long done = choose_changes(list, layer, wish);
+  if (done < 0) give_up("choice", layer->id);
+  if (done > 0) refuse(EXIT_UNKNOWN, wish->path[done - 1]);
+}
+
+/* With --choice, of the paths of standard input only: what would be applied if nothing were protected, and what is special. */
+static int print_changes(const struct layer *layer, struct options *options) {
+  struct list list = {0};
+  if (options->prints_choice) read_paths(&options->wish);
+  read_list(&list, layer, options);
+  if (options->prints_choice) choose(&list, layer, &options->wish);
+  for (size_t i = 0; i < list.count; i++)
+    if (is_change(&list.item[i]) && (!options->prints_choice || list.item[i].is_chosen || list.item[i].is_left)) put_change(&list.item[i]);
   return finish();
 }
 
-static int apply(const struct layer *layer, struct mode_rule rule) {
-  struct choice choice;
+/* ---- apply ---- */
+
+/* `protected NUL PATH NUL` and `special NUL PATH NUL` of what is left out. */
+static size_t put_left(const struct list *list, int is_printed) {
+  size_t left = 0;
+  for (size_t i = 0; i < list->count; i++) {
+    const struct listed *item = &list->item[i];
+    left += item->is_left;
+    if (item->is_left && is_printed) printf("%s%c%s%c", is_special(item) ? "special" : "protected", 0, item->path, 0);
+  }
+  return left;
+}
+
+/* `conflict NUL PATH NUL` */
+static size_t put_conflicts(const struct list *list, int is_printed) {
+  size_t conflicts = 0;
+  for (size_t i = 0; i < list->count; i++) {
+    const struct listed *item = &list->item[i];
+    int is_in_the_way = item->is_chosen && item->conflict;
+    conflicts += is_in_the_way;
+    if (is_in_the_way && is_printed) printf("conflict%c%s%c", 0, item->path, 0);
+  }
+  return conflicts;
+}
+
+/* With the repositories that were judged: layer_apply makes no other one. */
+static size_t take_choice(const struct list *list, const struct options *options, struct choice *choice) {
+  *choice = (struct choice){.modes = options->modes};
+  for (size_t i = 0; i < list->count; i++) {
+    const struct listed *item = &list->item[i];
+    struct chosen chosen = {item->zone, item->path, options->is_forced};
+    int done = !is_change(item) ? choice_add_repository(choice, &chosen) : item->is_chosen ? choice_add(choice, &chosen) : 0;
+    if (done < 0) give_up("choice", item->path);
+  }
+  choice_end(choice);
+  return choice->count;
+}
+
+static void carry_out(const struct layer *layer, const struct choice *choice, struct applied *applied) {
   char failed[PATH_MAX];
-  if (choice_read(0, &choice) < 0) give_up("choice", "standard input");
-  choice.modes = rule;
-  enum apply_end end = layer_apply(layer, &choice, failed);
+  enum apply_end end = layer_apply(layer, choice, applied, failed);
   if (end == APPLY_FAILED && errno == EXDEV) refuse(EXIT_ELSEWHERE, failed);
   if (end == APPLY_FAILED) give_up("apply", failed);
-  finish();
-  return end == APPLY_CONFLICT ? EXIT_CONFLICT : 0;
+  if (end == APPLY_CONFLICT) finish(), exit(EXIT_CONFLICT);
 }
+
+static int apply(const struct layer *layer, struct options *options) {
+  struct list list = {0};
+  struct choice choice;
+  struct applied applied = {0};
+  read_paths(&options->wish);
+  read_list(&list, layer, options);
+  choose(&list, layer, &options->wish);
+  put_left(&list, 1);
+  if (!options->is_forced && put_conflicts(&list, 1) > 0) return finish(), EXIT_CONFLICT;
+  if (take_choice(&list, options, &choice) > 0) carry_out(layer, &choice, &applied);
+  printf("applied%c%zu%cnarrowed%c%zu%c", 0, applied.count, 0, 0, applied.narrowed, 0);
+  return finish();
+}
+
+/* ---- discard ---- */
+
+/* Of applies that were killed. Those of a zone that is gone went with it. */
+static void remove_stages(struct layer *layer, int is_forced) {
+  char failed[PATH_MAX];
+  if (!layer->zones && layer_open_zones(layer, failed) < 0) return;
+  for (unsigned number = 1; journal_is_there(layer, number); number++) {
+    struct journal journal;
+    int state = journal_read(&journal, layer, number);
+    if ((state < 0 || journal_tidy(&journal) < 0) && !is_forced) give_up("discard", layer->zone[0].source);
+    if (state > 0) journal_free(&journal);
+  }
+}
+
+static int discard(struct layer *layer, const char *directory, int is_forced) {
+  remove_stages(layer, is_forced);
+  int holder = records_open(directory);
+  if (holder < 0 || remove_tree(holder, layer->id) < 0) give_up("discard", layer->id);
+  return 0;
+}
+
+/* ---- the end of a run ---- */
+
+/* An apply of this size takes no time that a person would want to stop. */
+#define CHANGES_AT_END 1000
+#define BYTES_AT_END (16 << 20)
+
+static int is_large(const struct list *list) {
+  long long size = 0;
+  for (size_t i = 0; i < list->count && size <= BYTES_AT_END; i++) size += S_ISREG(list->item[i].now) ? list->item[i].size : 0;
+  return list->count > CHANGES_AT_END || size > BYTES_AT_END;
+}
+
+/*
+ * Applies for `exec --apply on-success` at the end of a run, for a client without words for anything else: a small change, all of which can
+ * be applied or left out. With another status nothing was done, or it was taken back, and Node decides.
+ */
+static int apply_at_end(struct layer *layer, struct options *options, const char *directory) {
+  struct list list = {0};
+  struct choice choice;
+  struct applied applied = {0};
+  if (is_unfinished(layer)) refuse(EXIT_UNFINISHED, layer->zone[0].source);
+  options->notes_seen = 1;
+  read_list(&list, layer, options);
+  size_t changes = 0;
+  for (size_t i = 0; i < list.count; i++) changes += (size_t)is_change(&list.item[i]);
+  if (changes == 0 && journal_is_there(layer, 1)) return 0; /* an undo needs it */
+  if (changes == 0) return discard(layer, directory, 0);
+  if (is_large(&list)) refuse(EXIT_LARGE, layer->id);
+  choose(&list, layer, &options->wish);
+  if (put_conflicts(&list, 0) > 0) return EXIT_CONFLICT;
+  size_t left = put_left(&list, 0);
+  if (take_choice(&list, options, &choice) > 0) carry_out(layer, &choice, &applied);
+  printf("%zu %zu %zu\n", applied.count, applied.narrowed, left);
+  return finish();
+}
+
+/* ---- other verbs ---- */
 
 static int view(const struct layer *layer) {
   struct choice choice;
@@ -251,31 +377,22 @@ static int undo(const struct layer *layer, int is_forced) {
   return last.kept ? EXIT_KEPT : 0;
 }
 
-/* Of applies that were killed. Those of a zone that is gone went with it. */
-static void remove_stages(struct layer *layer, int is_forced) {
-  char failed[PATH_MAX];
-  if (!layer->zones && layer_open_zones(layer, failed) < 0) return;
-  for (unsigned number = 1; journal_is_there(layer, number); number++) {
-    struct journal journal;
-    int state = journal_read(&journal, layer, number);
-    if ((state < 0 || journal_tidy(&journal) < 0) && !is_forced) give_up("discard", layer->zone[0].source);
-    if (state > 0) journal_free(&journal);
-  }
-}
-
-static int discard(struct layer *layer, const char *directory, int is_forced) {
-  remove_stages(layer, is_forced);
-  int holder = records_open(directory);
-  if (holder < 0 || remove_tree(holder, layer->id) < 0) give_up("discard", layer->id);
-  return 0;
-}
-
-/* In any order. Directories are moved to the start of the words. */
+/*
+ * In any order. Directories are moved to the start of the words.
+ *
+ *   --force   also without a seal, and over what the host has changed
+ *   --modes   tools/layer-modes.h
+ *   --ended   the run has just ended: what its zones have is noted (tools/layer-seen.h)
+ *   --choice  with changes: print_changes
+ *   --careful with apply: what is protected is left out although it was named
+ */
 static int read_options(int count, char **words, struct options *options) {
   int directories = 0;
   for (int i = 0; i < count; i++) {
     if (strcmp(words[i], "--force") == 0) options->is_forced = 1;
-    else if (strcmp(words[i], "--closed") == 0) options->shows_closed = 1;
+    else if (strcmp(words[i], "--ended") == 0) options->notes_seen = 1;
+    else if (strcmp(words[i], "--choice") == 0) options->prints_choice = options->wish.is_for_all = 1;
+    else if (strcmp(words[i], "--careful") == 0) options->wish.is_not_a_person = 1;
     else if (strcmp(words[i], "--modes") == 0) options->modes.is_wide = 1;
     else if (words[i][0] == '/') words[directories++] = words[i];
     else return fprintf(stderr, "layers: no option %s\n", words[i]), -1;
@@ -284,7 +401,7 @@ static int read_options(int count, char **words, struct options *options) {
 }
 
 int layers_main(int argc, char **argv) {
-  if (argc < 4) return fprintf(stderr, "usage: layers changes|apply|undo|settle|view|discard DIRECTORY ID\n"), EXIT_SETUP;
+  if (argc < 4) return fprintf(stderr, "usage: layers changes|apply|end|undo|settle|view|discard DIRECTORY ID\n"), EXIT_SETUP;
   const char *verb = argv[1], *directory = argv[2], *id = argv[3];
   struct options options = {.modes.umask = umask(077)};
   int holders = read_options(argc - 4, argv + 4, &options);
@@ -310,9 +427,10 @@ int layers_main(int argc, char **argv) {
   if (strcmp(verb, "changes") == 0) return print_changes(&layer, &options);
   if (strcmp(verb, "view") == 0) return view(&layer);
   require_seal(is_sealed, options.is_forced, layer.zone[0].source);
+  if (strcmp(verb, "end") == 0) return apply_at_end(&layer, &options, directory);
   int was_unfinished = take_back_unfinished(&layer, options.is_forced);
   if (strcmp(verb, "settle") == 0) return 0;
-  if (strcmp(verb, "apply") == 0) return apply(&layer, options.modes);
+  if (strcmp(verb, "apply") == 0) return apply(&layer, &options);
   if (strcmp(verb, "undo") == 0) return was_unfinished ? 0 : undo(&layer, options.is_forced);
   if (is_discard) return discard(&layer, directory, 0);
   return fprintf(stderr, "layers: no verb %s\n", verb), EXIT_SETUP;

@@ -7,11 +7,7 @@ export type ChangeKind = (typeof CHANGE_KINDS)[number]
 /** One line of the answer. Paths are bytes, one character each (latin1), relative to the zone; "." is its root. */
 export interface RawChange {
   readonly zone: number
-  /**
-   * `git`, `new-git`: no change, but a directory that git takes for a repository; `new-git`: that becomes one. `closed`: no change, but a
-   * path that programs of the host run or obey, with everything below it (native/lib/guard.h).
-   */
-  readonly kind: ChangeKind | 'git' | 'new-git' | 'closed'
+  readonly kind: ChangeKind
   readonly type: 'file' | 'directory' | 'symlink' | 'other'
   /** Permission bits in the layer, octal. */
   readonly mode: string
@@ -24,26 +20,11 @@ export interface RawChange {
   readonly conflict: boolean
   /** Deleted with a directory above it. */
   readonly nested: boolean
-  /** A set-id program or one with capabilities, on the host or in the layer. */
-  readonly isPrivileged: boolean
+  /** A program of the host runs or obeys it, or it has more rights than who starts it (native/tools/layer-protected.h). */
+  readonly isProtected: boolean
   readonly path: string
   /** Target of a symbolic link, or the path before a rename. */
   readonly other: string
-}
-
-export const isRepository = ({ kind }: Pick<RawChange, 'kind'>): boolean => kind === 'git' || kind === 'new-git'
-
-export const isChange = ({ kind }: Pick<RawChange, 'kind'>): boolean => !isRepository({ kind }) && kind !== 'closed'
-
-/** Kinds of what the zone had something for. */
-const OF_EXISTING: ReadonlySet<RawChange['kind']> = new Set(['modified', 'mode', 'symlink', 'type'])
-
-/** What was there when the run ended and is new now was removed on the host: a conflict. */
-export function withRemoved(changes: readonly RawChange[], seen: readonly RawChange[]): readonly RawChange[] {
-  const existed = new Set(seen.filter(({ kind }) => OF_EXISTING.has(kind)).map(({ zone, path }) => `${zone}:${path}`))
-  return changes.map((change) =>
-    change.kind === 'added' && existed.has(`${change.zone}:${change.path}`) ? { ...change, conflict: true } : change,
-  )
 }
 
 const WORDS = 10
@@ -68,7 +49,7 @@ function parseChange(words: readonly string[]): RawChange {
     size: Number(size),
     conflict: flags.includes('c'),
     nested: flags.includes('n'),
-    isPrivileged: flags.includes('s'),
+    isProtected: flags.includes('p'),
     path,
     other,
   }
@@ -116,18 +97,13 @@ export const rawOf = (text: string): string => Buffer.from(text, 'utf8').toStrin
 
 const isText = (raw: string): boolean => rawOf(textOf(raw)) === raw
 
-export interface ShowInputs {
-  readonly zones: readonly LayerZone[]
-  readonly isProtected: (change: RawChange) => boolean
-}
-
-export function shownChange(raw: RawChange, { zones, isProtected }: ShowInputs): Change {
+export function shownChange(raw: RawChange, zones: readonly LayerZone[]): Change {
   const zone = zones[raw.zone]
   const place = (path: string) => (zones.length === 1 ? textOf(path) : posix.join(zone?.source ?? '', textOf(path)))
   const isLink = raw.type === 'symlink'
   return {
     path: place(raw.path),
-    kind: raw.kind as ChangeKind,
+    kind: raw.kind,
     type: raw.type,
     size: raw.size,
     mode: raw.mode,
@@ -136,7 +112,7 @@ export function shownChange(raw: RawChange, { zones, isProtected }: ShowInputs):
     ...(isLink ? { target: textOf(raw.other) } : {}),
     ...(raw.conflict ? { conflict: true } : {}),
     ...(isLink && raw.kind !== 'deleted' && leadsOut(raw, zone) ? { outside: true } : {}),
-    ...(isProtected(raw) ? { protected: true } : {}),
+    ...(raw.isProtected ? { protected: true } : {}),
     ...(raw.type === 'other' && raw.kind !== 'deleted' ? { refused: 'special' } : {}),
     ...(isText(raw.path) ? {} : { bytes: Buffer.from(raw.path, 'latin1').toString('base64') }),
   }

@@ -7,22 +7,10 @@ import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { SandboxError } from '../error.ts'
 import { checkNativeProgram, hostCall } from '../os/native-programs.ts'
-import { isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
+import { isOwnDirectory } from '../os/private-files.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import { meantBy } from '../text/shortened-id.ts'
-import {
-  type Change,
-  isChange,
-  isRepository,
-  type LayerZone,
-  parseChanges,
-  type RawChange,
-  shownChange,
-  textOf,
-  withRemoved,
-} from './change.ts'
-import { type Choice, choiceBytes, choose } from './choice.ts'
-import { protectionOf } from './protected.ts'
+import { type Change, type LayerZone, parseChanges, type RawChange, shownChange } from './change.ts'
 import { type LayerRecord, parseRecord } from './record.ts'
 import { layerDirectories, placesForStages } from './state-directory.ts'
 
@@ -89,7 +77,7 @@ export function lastLayer(env: Environment, { isApplied = false } = {}): Layer {
 }
 
 /** Or has begun to. */
-const hasApplied = ({ directory, id }: LayerPlace): boolean =>
+export const hasApplied = ({ directory, id }: LayerPlace): boolean =>
   readdirSync(join(directory, id)).some((name) => name.startsWith('apply.'))
 
 /** Newest first; those that cannot be read are left out. */
@@ -145,6 +133,7 @@ const KEPT = 9
 const UNSEALED = 10
 const UNFINISHED = 11
 const DAMAGED = 12
+const UNKNOWN = 13
 
 interface Asked extends LayerPlace {
   readonly verb: 'changes' | 'apply' | 'undo' | 'discard' | 'settle' | 'view'
@@ -174,9 +163,6 @@ async function ask({ verb, directory, id, env = process.env, words = [], input }
   const why = Buffer.from(stderr).toString('utf8').trim() || (failed ? `${file} ended by itself` : '')
   throw refusalOf(id, exitCode, why)
 }
-
-/** An apply was killed. */
-class Unfinished extends SandboxError {}
 
 const tooMany = (id: string): SandboxError =>
   new SandboxError('LAYER_FAILED', `${id}: there are too many changes: their list has more than ${MOST_OUTPUT} bytes`, {
@@ -218,9 +204,11 @@ function refusalOf(id: string, status: number | undefined, why: string): Sandbox
       },
     )
   if (status === UNFINISHED)
-    return new Unfinished('LAYER_FAILED', `${id}: an apply to ${why} was cut off, and is half done`, {
+    return new SandboxError('LAYER_FAILED', `${id}: an apply to ${why} was cut off, and is half done`, {
       hint: `llm-do undo ${id} takes it back, llm-do apply ${id} takes it back and applies again`,
     })
+  if (status === UNKNOWN)
+    return new SandboxError('USAGE', `no change of ${id} is at ${why}`, { hint: `llm-do changes ${id}` })
   if (status === DAMAGED)
     return new SandboxError('LAYER_FAILED', `${id}: its record is false: ${why} holds the layer itself`, {
       hint: `llm-do discard --force ${id}`,
@@ -234,72 +222,31 @@ function refusalOf(id: string, status: number | undefined, why: string): Sandbox
 
 /* ---- verbs ---- */
 
-export interface LayerChanges {
-  readonly raw: readonly RawChange[]
-  readonly isProtected: (change: RawChange) => boolean
-}
-
-export async function rawChanges(layer: Layer): Promise<LayerChanges> {
-  const raw = withRemoved(
-    parseChanges((await ask({ ...layer, verb: 'changes', words: ['--closed'] })).stdout),
-    seenAtEnd(layer),
-  )
-  return { raw, isProtected: protectionOf(raw, layer.record.zones) }
+/** All of them, and of the record what they belong to. */
+async function rawChanges(layer: Layer, words: readonly string[] = []): Promise<readonly RawChange[]> {
+  return parseChanges((await ask({ ...layer, verb: 'changes', words })).stdout)
 }
 
 /**
- * For a verb that writes: half an apply is taken back first, which needs its seal or `force`, and ends here where somebody has written to
- * it since.
+ * What these paths mean, protected or not, with the new directories around it, and what is never applied.
+ * @throws SandboxError USAGE for a path that names no change
  */
-async function settledChanges(layer: Layer, force: boolean): Promise<LayerChanges> {
-  try {
-    return await rawChanges(layer)
-  } catch (error) {
-    if (!(error instanceof Unfinished)) throw error
-    await ask({ ...layer, verb: 'settle', words: force ? ['--force'] : [] })
-    return await rawChanges(layer)
-  }
+export async function changesAt(layer: Layer, wanted: readonly string[]): Promise<readonly RawChange[]> {
+  const { stdout } = await ask({ ...layer, verb: 'changes', words: ['--choice'], input: pathBytes(wanted) })
+  return parseChanges(stdout)
 }
 
-/** Written at the end of the run: what the host removed later left no trace that a time could be read from. */
-const SEEN = 'seen'
+const pathBytes = (wanted: readonly string[]): Uint8Array => Buffer.from(wanted.map((path) => `${path}\0`).join(''))
 
-/** The first list of changes, when the run has just ended. */
-export async function firstChanges(layer: Layer): Promise<readonly Change[]> {
-  const { stdout } = await ask({ ...layer, verb: 'changes' })
-  const seen = Buffer.concat([readSeen(layer), stdout])
-  if (seen.length > MOST_OUTPUT) throw tooMany(layer.id)
-  const directory = join(layer.directory, layer.id)
-  if (!writePrivateFile({ directory, name: SEEN, uid: own() }, seen)) throw seenFailure(layer, 'cannot be written')
-  return shownOf(layer, await rawChanges(layer))
-}
-
-const seenAtEnd = (place: LayerPlace): readonly RawChange[] => parseChanges(readSeen(place))
-
-/** Empty where the run was killed before it was written. */
-function readSeen(place: LayerPlace): Buffer {
-  const file = join(place.directory, place.id, SEEN)
-  const bytes = readPrivateFile(file, { uid: own(), most: MOST_OUTPUT })
-  if (bytes !== undefined) return bytes
-  if (lstatSync(file, { throwIfNoEntry: false }) === undefined) return Buffer.alloc(0)
-  throw seenFailure(place, 'cannot be read')
-}
-
-/** Without it a conflict could not be told from a change. */
-const seenFailure = ({ directory, id }: LayerPlace, what: string): SandboxError =>
-  new SandboxError('LAYER_FAILED', `${id}: ${join(directory, id, SEEN)} ${what}`, {
-    hint: `ls -l ${join(directory, id)}; df ${directory}`,
-  })
+/** The first list of changes, when the run has just ended: it is noted what the host had then (native/tools/layer-seen.h). */
+export const firstChanges = async (layer: Layer): Promise<readonly Change[]> =>
+  shownOf(layer, await rawChanges(layer, ['--ended']))
 
 /** Everything that waits to be applied. */
-export async function changesOf(layer: Layer): Promise<readonly Change[]> {
-  return shownOf(layer, await rawChanges(layer))
-}
+export const changesOf = async (layer: Layer): Promise<readonly Change[]> => shownOf(layer, await rawChanges(layer))
 
-function shownOf(layer: Layer, { raw, isProtected }: LayerChanges): readonly Change[] {
-  const inputs = { zones: layer.record.zones, isProtected }
-  return raw.filter(isChange).map((change) => shownChange(change, inputs))
-}
+const shownOf = ({ record: { zones } }: Layer, raw: readonly RawChange[]): readonly Change[] =>
+  raw.map((change) => shownChange(change, zones))
 
 export interface ApplyOptions {
   readonly paths?: readonly string[]
@@ -323,14 +270,12 @@ export interface Applied {
   readonly special: readonly string[]
 }
 
-const paths = (changes: readonly RawChange[]): readonly string[] => changes.map(({ path }) => textOf(path))
-
 const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
 
 /** All of it or nothing. @throws SandboxError for a layer that cannot be used, and for paths that name no change */
 export async function applyLayer(
   layer: Layer,
-  { paths: wanted = [], force = false, modes = false, withoutProtected = false }: ApplyOptions = {},
+  { paths = [], force = false, modes = false, withoutProtected = false }: ApplyOptions = {},
 ): Promise<Applied> {
   if (!force && layer.record.boot !== bootId())
     throw new SandboxError(
@@ -340,39 +285,26 @@ export async function applyLayer(
         hint: `look at it, then apply it all the same: llm-do diff ${layer.id}; llm-do apply --force ${layer.id}`,
       },
     )
-  const { raw, isProtected } = await settledChanges(layer, force)
-  const choice = choose({
-    changes: raw,
-    zones: layer.record.zones,
-    paths: wanted,
-    isProtected,
-    force,
-    withoutProtected,
-  })
-  if (choice.unknown.length > 0)
-    throw new SandboxError('USAGE', `no change of ${layer.id} is at ${choice.unknown.join(', ')}`, {
-      hint: `llm-do changes ${layer.id}`,
-    })
-  if (choice.conflicts.length > 0) return refused(choice, paths(choice.conflicts))
-  if (choice.chosen.length === 0) return { ...refused(choice, []), applied: 0 }
-  const words = [...(modes ? ['--modes'] : []), ...(force ? ['--force'] : [])]
-  // native/tools/layers.c makes no other repository: another run may prepare one after this look.
-  const judged = [...choice.chosen, ...raw.filter(isRepository)]
-  const { stdout, status } = await ask({ ...layer, verb: 'apply', words, input: choiceBytes(judged, force) })
-  if (status === CONFLICT) return refused(choice, conflictsIn(stdout))
-  // Another command may have applied some of them since they were listed.
-  const [applied, narrowed] = Buffer.from(stdout).toString('latin1').split('\0').map(Number)
-  return { ...refused(choice, []), applied: applied ?? 0, narrowed: narrowed ?? 0 }
+  const words = [
+    ...(modes ? ['--modes'] : []),
+    ...(force ? ['--force'] : []),
+    ...(withoutProtected ? ['--careful'] : []),
+  ]
+  const { stdout } = await ask({ ...layer, verb: 'apply', words, input: pathBytes(paths) })
+  return parseApplied(stdout)
 }
 
-function refused({ protectedOnes, special }: Choice, conflicts: readonly string[]): Applied {
-  return { conflicts, applied: 0, narrowed: 0, protected: paths(protectedOnes), special: paths(special) }
-}
-
-/** Pairs of zone and path. */
-function conflictsIn(stdout: Uint8Array): readonly string[] {
+/** Pairs of a word and what it is about. */
+function parseApplied(stdout: Uint8Array): Applied {
   const words = Buffer.from(stdout).toString('utf8').split('\0')
-  return words.filter((_, index) => index % 2 === 1)
+  const about = (wanted: string) => words.filter((_, at) => at % 2 === 1 && words[at - 1] === wanted)
+  return {
+    conflicts: about('conflict'),
+    applied: Number(about('applied')[0] ?? 0),
+    narrowed: Number(about('narrowed')[0] ?? 0),
+    protected: about('protected'),
+    special: about('special'),
+  }
 }
 
 /** Takes back an apply that was killed. */
@@ -401,7 +333,8 @@ export async function withView<T>(
 ): Promise<T> {
   const view = join(layer.directory, layer.id, 'view')
   try {
-    await ask({ ...layer, verb: 'view', input: choiceBytes(chosen, false) })
+    const input = Buffer.from(chosen.map(({ zone, path }) => `${zone}\0${path}\0`).join(''), 'latin1')
+    await ask({ ...layer, verb: 'view', input })
     return await use(view)
   } finally {
     // Six thousand files take node a second. Another command may have the layer.

@@ -4,7 +4,7 @@
  */
 import { SandboxError } from '../error.ts'
 import type { Change, LayerZone } from './change.ts'
-import { type Applied, applyLayer, discardLayer, firstChanges, type LayerPlace, layerAt } from './layers.ts'
+import { type Applied, applyLayer, discardLayer, firstChanges, hasApplied, type LayerPlace, layerAt } from './layers.ts'
 import { summary } from './summary.ts'
 
 export interface PendingChanges {
@@ -46,6 +46,7 @@ export async function pendingAfter({ layer: place }: Ended): Promise<Pending | u
 async function pendingIn(place: LayerPlace): Promise<Pending | undefined> {
   const layer = layerAt(place)
   const changes = await firstChanges(layer)
+  if (changes.length === 0 && hasApplied(place)) return undefined // An undo needs it.
   if (changes.length === 0) return await discardLayer(place).then(nothing, nothing)
   const { zones } = layer.record
   const listed = bounded(changes)

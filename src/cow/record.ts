@@ -1,7 +1,6 @@
 /** The record of a layer (native/lib/layer.h): what it belongs to. Pure. */
 import { LAUNCH_FILE_MAGIC, VERBS } from '../contract.ts'
 import type { LayerZone } from './change.ts'
-import type { ProtectedZone } from './protected.ts'
 
 export interface LayerRecord {
   readonly profile: string
@@ -12,7 +11,7 @@ export interface LayerRecord {
   readonly boot: string
   /** The layer has copies of whole directories. */
   readonly isCopy: boolean
-  readonly zones: readonly (LayerZone & ProtectedZone)[]
+  readonly zones: readonly LayerZone[]
 }
 
 interface Entry {
@@ -48,16 +47,9 @@ function entriesOf([magic, ...words]: readonly string[]): readonly Entry[] | und
   return entries
 }
 
-function zonesOf(entries: readonly Entry[]): LayerRecord['zones'] {
-  const zones: { source: string; target: string; protect: string[]; gitOpen: readonly string[] | undefined }[] = []
-  for (const { verb, words } of entries) {
-    const [source = '', target = '', third = ''] = words
-    const zone = zones.at(-1)
-    if (verb === 'zone') zones.push({ source: utf8(source), target: utf8(target), protect: [], gitOpen: undefined })
-    else if (verb === 'protect') zone?.protect.push(third)
-    else if (verb === 'git' && zone !== undefined) zone.gitOpen = third.split(' ').filter((name) => name !== '')
-  }
-  return zones
-}
+const zonesOf = (entries: readonly Entry[]): LayerRecord['zones'] =>
+  entries
+    .filter(({ verb }) => verb === 'zone')
+    .map(({ words: [source = '', target = ''] }) => ({ source: utf8(source), target: utf8(target) }))
 
 const utf8 = (latin1: string): string => Buffer.from(latin1, 'latin1').toString('utf8')

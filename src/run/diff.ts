@@ -4,8 +4,7 @@
  */
 import { posix } from 'node:path'
 import { type RawChange, textOf } from '../cow/change.ts'
-import { choose } from '../cow/choice.ts'
-import { type Layer, rawChanges, withView } from '../cow/layers.ts'
+import { changesAt, type Layer, withView } from '../cow/layers.ts'
 import { SandboxError } from '../error.ts'
 import { GIT } from '../policy/protected.ts'
 import { exec } from './exec.ts'
@@ -67,18 +66,9 @@ export async function diffLayer(
   layer: Layer,
   { paths = [], stat = false, env = process.env }: DiffOptions = {},
 ): Promise<Diff> {
-  const { raw } = await rawChanges(layer)
-  const { chosen, special, unknown } = choose({
-    changes: raw,
-    zones: layer.record.zones,
-    paths,
-    isProtected: () => false,
-    force: true,
-  })
-  if (unknown.length > 0)
-    throw new SandboxError('USAGE', `no change of ${layer.id} is at ${unknown.join(', ')}`, {
-      hint: `llm-do changes ${layer.id}`,
-    })
+  const found = await changesAt(layer, paths)
+  const special = found.filter(isSpecial)
+  const chosen = found.filter((change) => !isSpecial(change))
   const inGit = chosen.filter(isInGit)
   const shown = chosen.filter((change) => !isInGit(change) && change.path.length <= LONGEST)
   const long = chosen.filter(({ type, path }) => type !== 'directory' && path.length > LONGEST)
@@ -95,6 +85,8 @@ export async function diffLayer(
     },
   }
 }
+
+const isSpecial = ({ type, kind }: RawChange): boolean => type === 'other' && kind !== 'deleted'
 
 /** PATH_MAX of linux/limits.h, with room for what stands before a path. */
 const LONGEST = 4000

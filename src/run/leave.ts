@@ -8,6 +8,8 @@ import { enginePathOf, type LaunchFileInputs, launchFile, launchRecords } from '
 import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
 import { runsDirectory } from '../backends/runs-directory.ts'
 import { KEY_ANY_PROGRAM, KEY_VARIABLE_PREFIX } from '../contract.ts'
+import { hasLayers } from '../cow/layered.ts'
+import { layerDirectories } from '../cow/state-directory.ts'
 import { ACCOUNTS } from '../host/accounts.ts'
 import { type AnyDirectory, elsewhere, forAnyDirectory, pathInside, type Words } from '../launch-cache/any-directory.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
@@ -245,9 +247,15 @@ const homeAsSaid = ({ env: { HOME } = process.env }: ExecOptions): readonly stri
   HOME === undefined || HOME === '' ? [] : [HOME]
 
 /** The plan's share of what the client prints and records at the end of the run. */
-function endingRecords({ plan, policy, options }: Prepared, worker: string | undefined): readonly LaunchRecord[] {
+function endingRecords(
+  { plan, policy, facts, options }: Prepared,
+  worker: string | undefined,
+): readonly LaunchRecord[] {
   const { form, audit, isLogged = false } = options.ending ?? {}
   return [
+    ...(options.apply === 'on-success' && hasLayers(plan)
+      ? layerDirectories(options.env ?? process.env, facts.uid).map((place) => ['apply', place] as const)
+      : []),
     ...wordRecords(plan, { origins: policy.origins, form }),
     ...(form === undefined ? [] : resultRecords(plan, form)),
     ...(audit === undefined ? [] : auditRecords(plan, audit, worker)),

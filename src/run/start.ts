@@ -74,10 +74,10 @@ function answering({ options, plan }: Prepared, runId: string) {
 /** Looked at beforehand: an apply that was killed is taken back, and a directory that was replaced is refused by its name. */
 async function layerToContinue({ cowContinue, env = process.env }: ExecOptions): Promise<LayerPlace | undefined> {
   if (cowContinue === undefined) return undefined
-  const { findLayer, rawChanges, settleLayer } = await import('../cow/layers.ts')
+  const { changesOf, findLayer, settleLayer } = await import('../cow/layers.ts')
   const layer = findLayer(cowContinue, env)
   await settleLayer(layer)
-  await rawChanges(layer)
+  await changesOf(layer)
   return layer
 }
 

@@ -19,9 +19,9 @@ import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { until } from '../pool/pool.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { becoming, currentUser } from '../support/users.ts'
+import { currentUser } from '../support/users.ts'
 import { killEverywhere } from './kills.ts'
-import { helperFor, makePlace, type Place, runtimeOf, stoppedApply, treeOf } from './place.ts'
+import { DECIDED, makePlace, type Place, stoppedApply, treeOf } from './place.ts'
 
 const FILES = 'd/ e/ file gone d/one d/two e/three ../outside/secret ../outside/one'
 
@@ -248,29 +248,35 @@ describe(`as ${user}`, () => {
     })
   })
 
-  describe('a repository that another run prepares after the caller has looked', () => {
+  describeWith('strace', 'a repository that another run prepares after all is decided', () => {
     const HEAD = 'echo ref: refs/heads/m'
-    /** With the choice that the caller has made before. */
-    const applyChosen = async (place: Place, id: string, choice: readonly string[]): Promise<number | undefined> => {
-      const [file = '', ...words] = [...becoming(user), ...helperFor(user), 'apply', place.layers, id]
-      const input = choice.map((row) => row.replaceAll(' ', '\0').concat('\0')).join('')
-      return (await execa(file, words, { env: runtimeOf(place), input, reject: false })).exitCode
+    /** @param meanwhile what happens before anything is prepared */
+    const applyWhile = async (
+      place: Place,
+      id: string,
+      names: readonly string[],
+      meanwhile: () => void,
+    ): Promise<number | undefined> => {
+      const { ended, goOn } = await stoppedApply(place, id, names, DECIDED)
+      meanwhile()
+      goOn()
+      return (await ended).exitCode
     }
     const prepare = (place: Place, name: string): void => {
       for (const part of ['objects', 'refs']) mkdirSync(join(place.project, name, part), { recursive: true })
     }
     const hasHead = (place: Place, name: string): boolean => existsSync(join(place.project, name, 'HEAD'))
+    const nothing = (): void => undefined
 
     test('does not get its last part', async () => {
       const place = await makePlace(user)
       for (const name of ['d', 'e']) mkdirSync(join(place.project, name))
       const id = await idOf(place, `${HEAD} > d/HEAD; echo new > e/new`)
-      prepare(place, 'd')
-      const chosen = ['0 n d/HEAD', '0 n e/new']
-      expect([await applyChosen(place, id, chosen), hasHead(place, 'd')]).toEqual([125, false])
+      const names = ['d/HEAD', 'e/new']
+      expect([await applyWhile(place, id, names, () => prepare(place, 'd')), hasHead(place, 'd')]).toEqual([125, false])
       expect(existsSync(join(place.project, 'e/new'))).toBe(false)
-      // Control: it does where the caller has seen what the directory becomes.
-      expect([await applyChosen(place, id, [...chosen, '0 g d']), hasHead(place, 'd')]).toEqual([0, true])
+      // Control: it does where what the directory becomes was known when it was named.
+      expect([await applyWhile(place, id, names, nothing), hasHead(place, 'd')]).toEqual([0, true])
     })
 
     test('does not get it back by an undo', async () => {
@@ -292,12 +298,11 @@ describe(`as ${user}`, () => {
       const place = await makePlace(user)
       mkdirSync(join(place.project, 'd'))
       const id = await idOf(place, `mv d e; ${HEAD} > e/HEAD`)
-      prepare(place, 'd')
-      const chosen = ['0 n e', '0 n e/HEAD'] // what is left of `d` would be a conflict
-      expect([await applyChosen(place, id, chosen), hasHead(place, 'e')]).toEqual([125, false])
+      const names = ['e'] // what is left of `d` would be a conflict
+      expect([await applyWhile(place, id, names, () => prepare(place, 'd')), hasHead(place, 'e')]).toEqual([125, false])
       // Control: without the parts it is renamed.
       for (const part of ['objects', 'refs']) rmSync(join(place.project, 'd', part), { recursive: true })
-      expect([await applyChosen(place, id, chosen), hasHead(place, 'e')]).toEqual([0, true])
+      expect([await applyWhile(place, id, names, nothing), hasHead(place, 'e')]).toEqual([0, true])
     })
   })
 

@@ -60,6 +60,18 @@ export interface Place {
   readonly changes: (id: string) => Promise<readonly Change[]>
 }
 
+/** Makes the files that `names` says; see makePlace. */
+export function fill(project: string, user: User, names: string): void {
+  for (const name of names.split(/\s+/).filter(Boolean)) {
+    const [at = '', to] = name.split('@')
+    const path = join(project, at)
+    if (to !== undefined) symlinkSync(to, path)
+    else if (at.endsWith('/')) mkdirSync(path)
+    else writeFileSync(path, `${at}\n`)
+    if (user === 'plain') lchownSync(path, uidOf('plain'), uidOf('plain'))
+  }
+}
+
 /** @param names what is in the project: directories end with a slash, links are NAME@TARGET, files hold their name */
 export async function makePlace(user: User, names = ''): Promise<Place> {
   const base = await temporaryDirectory({ owner: user })
@@ -73,14 +85,7 @@ export async function makePlace(user: User, names = ''): Promise<Place> {
     await mkdir(directory, { mode: directory === runtime ? 0o700 : 0o755 })
     if (user === 'plain') await chown(directory, uidOf('plain'), uidOf('plain'))
   }
-  for (const name of names.split(/\s+/).filter(Boolean)) {
-    const [at = '', to] = name.split('@')
-    const path = join(project, at)
-    if (to !== undefined) symlinkSync(to, path)
-    else if (at.endsWith('/')) mkdirSync(path)
-    else writeFileSync(path, `${at}\n`)
-    if (user === 'plain') lchownSync(path, uidOf('plain'), uidOf('plain'))
-  }
+  fill(project, user, names)
   const env = { HOME: home, XDG_STATE_HOME: join(home, 'state'), XDG_RUNTIME_DIR: runtime }
   const cli: Place['cli'] = (...words) =>
     user === currentUser() && canBeHere(words) ? cliHere(words, { cwd: project, env }) : cliThrough([], ...words)
@@ -154,14 +159,21 @@ export const helperFor = (user: User): readonly string[] =>
 export const holderOf = (place: Place, id: string): string =>
   place.holders.find((directory) => existsSync(join(directory, id))) ?? ''
 
-/** Applies, and stops when everything is prepared and nothing was done. */
-export async function stoppedApply(place: Place, id: string, names: readonly string[]) {
+/**
+ * Applies, and stops where everything is prepared and nothing was done (default), or where all is decided and nothing is prepared
+ * (DECIDED).
+ */
+export async function stoppedApply(
+  place: Place,
+  id: string,
+  names: readonly string[],
+  at = 'syncfs:signal=STOP:when=1',
+) {
   const trace = join(await temporaryDirectory({ mode: 0o777 }), 'trace')
-  const hold = ['strace', '-f', '-o', trace, '-e', 'inject=syncfs:signal=STOP:when=1']
+  const hold = ['strace', '-f', '-o', trace, '-e', `inject=${at}`]
   const helper = [...helperFor(place.user), 'apply', holderOf(place, id), id, ...place.holders]
   const [file = '', ...words] = [...becoming(place.user), ...hold, ...helper]
-  const input = names.map((name) => `0\0n\0${name}\0`).join('')
-  const ended = execa(file, words, { env: runtimeOf(place), input, reject: false })
+  const ended = execa(file, words, { env: runtimeOf(place), input: pathInput(names), reject: false })
   const stopped = await until(async () => {
     const text = existsSync(trace) ? readFileSync(trace, 'utf8') : ''
     return /^(\d+) +--- stopped by SIGSTOP ---/m.exec(text)?.[1]
@@ -170,6 +182,12 @@ export async function stoppedApply(place: Place, id: string, names: readonly str
   onTestFinished(() => void (ended.exitCode ?? ended.kill('SIGKILL')))
   return { ended, goOn }
 }
+
+/** The directory of the apply is made: two others were before, the last of the path to the layers. */
+export const DECIDED = 'mkdirat:signal=STOP:when=3'
+
+/** The input of the helper. */
+export const pathInput = (names: readonly string[]): string => names.map((name) => `${name}\0`).join('')
 
 /** A run whose copy-on-write directory is `outside`. @returns its id */
 export async function runOutside({ outside, cli }: Place, script: string): Promise<string> {

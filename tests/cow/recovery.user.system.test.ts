@@ -5,7 +5,7 @@ import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { describeWith, testWith } from '../support/needs.ts'
 import { becoming, currentUser, type User } from '../support/users.ts'
-import { helperFor, holderOf, makePlace, type Place, runtimeOf, treeOf } from './place.ts'
+import { helperFor, holderOf, makePlace, type Place, pathInput, runtimeOf, treeOf } from './place.ts'
 
 const FILES = 'gone/ file other gone/one'
 const SCRIPT =
@@ -34,7 +34,7 @@ async function applyKilled({
   const kill = ['strace', '-o', '/dev/null', '-e', `inject=syncfs:signal=KILL:when=${when}`]
   const [file = '', ...words] = [...becoming(user), ...kill, ...helperFor(user), 'apply', layers, id, ...place.holders]
   const { exitCode } = await execa(file, words, {
-    input: CHANGED.map((path) => `0\0n\0${path}\0`).join(''),
+    input: pathInput(CHANGED),
     env: runtimeOf(place),
     reject: false,
   })

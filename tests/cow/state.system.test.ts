@@ -42,13 +42,16 @@ describe(`as ${user}`, () => {
         expect((await place.cli(verb)).stdout.toString()).toMatch(/^(?!.*there)[\s\S]*here/)
     })
 
-    test('is not applied twice, nor twice undone, by who has listed its changes before another one applied them', async () => {
+    test('is not applied twice, nor twice undone', async () => {
       const place = await makePlace(user)
       const id = (await place.run('echo x > x; mkdir y; echo z > y/z')).cow?.id ?? ''
       const [file = '', ...words] = [...becoming(user), ...helperFor(user), 'apply', place.layers, id]
-      const input = ['x', 'y', 'y/z'].map((path) => `0\0n\0${path}\0`).join('')
-      const apply = async () => (await execa(file, words, { env: runtimeOf(place), input })).stdout
-      expect([await apply(), await apply()]).toEqual(['3\u00000\u0000', '0\u00000\u0000'])
+      const apply = async () =>
+        (await execa(file, words, { env: runtimeOf(place), input: '' })).stdout.split('\0').slice(0, 2)
+      expect([await apply(), await apply()]).toEqual([
+        ['applied', '3'],
+        ['applied', '0'],
+      ])
       expect(readdirSync(place.project)).toEqual(['x', 'y'])
       // An apply without changes has nothing that an undo takes back.
       expect((await place.cli('undo', id)).status).toBe(0)
@@ -64,7 +67,7 @@ describe(`as ${user}`, () => {
       const seen = join(place.layers, id, 'seen')
       renameSync(seen, `${seen}.was`)
       mkdirSync(seen)
-      expect(await refusal(place, 'apply', id)).toEqual([125, expect.stringContaining('seen cannot be read')])
+      expect(await refusal(place, 'apply', id)).toEqual([125, expect.stringContaining('cannot be read: seen: ')])
       rmSync(seen, { recursive: true })
       renameSync(`${seen}.was`, seen)
       expect(await place.changes(id)).toHaveLength(1)

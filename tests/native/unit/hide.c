@@ -1,4 +1,5 @@
 #include "lib/hide.h"
+#include "lib/guard.h"
 #include "unit.h"
 
 /* In the zone /p/app; `at` and `name` as the walk has them. */
@@ -42,4 +43,27 @@ UNIT("a zone in a hidden directory, or one itself, is known") {
   EXPECT_NUMBER(hide_holds(&(struct hide){"/p/keys", patterns, 2}, 0), 0); /* a file */
   EXPECT_NUMBER(hide_holds(&(struct hide){"/p/monkeys", patterns, 2}, 1), 0);
   EXPECT_NUMBER(hide_holds(&(struct hide){"/p/keys", patterns, 0}, 1), 0);
+}
+
+#define ZONE(path) "zone\0" path "\0/in" path "\0ro\0" "1\0" "1\0closed\0"
+#define HIDE(path, pattern) "hide\0" path "\0/in" path "\0" pattern "\0"
+
+UNIT("the patterns of a zone stand behind it, and nowhere else") {
+  struct launchfile file = unit_launchfile(BYTES(ZONE("/a") HIDE("/a", "one") HIDE("/a", "two") ZONE("/b") ZONE("/c") HIDE("/c", "three") "end"));
+  static const size_t WANT[] = {2, 0, 1};
+  struct entry entry;
+  size_t position = 0, zones = 0;
+  while (launchfile_next(&file, &position, &entry)) {
+    struct hide hide;
+    if (entry.verb != V_ZONE) continue;
+    EXPECT_NUMBER(hide_read(&hide, &file, &entry), 0);
+    EXPECT_NUMBER(hide.patterns, WANT[zones++]);
+    hide_free(&hide);
+  }
+  EXPECT_NUMBER(zones, COUNT(WANT));
+  struct launchfile astray = unit_launchfile(BYTES("hide\0/a\0/in/a\0one\0end"));
+  struct guard guard;
+  errno = 0;
+  EXPECT_NUMBER(guard_prepare(&guard, &astray), -1);
+  EXPECT_NUMBER(errno, EINVAL);
 }

@@ -40,10 +40,11 @@ static void remove_zone(void) {
 }
 
 static int for_files; /* as root looks */
+static int for_git = 1;
 static const struct hide *hidden;
 
 static void walk_with(const struct tree_index *known, struct walk *walk) {
-  *walk = (struct walk){.zone = zone, .for_git = 1, .for_empty = 1, .for_set_id = for_files, .hide = hidden, .known = known, .records = 1};
+  *walk = (struct walk){.zone = zone, .for_git = for_git, .for_empty = 1, .for_set_id = for_files, .hide = hidden, .known = known, .records = 1};
   EXPECT_NUMBER(walk_zone(walk), 0);
 }
 
@@ -126,6 +127,59 @@ UNIT("what is hidden is found again where nothing has changed, and by an index f
   EXPECT_NUMBER(expect_same(), 3);
   hidden = NULL;
   EXPECT_NUMBER(expect_same(), 1);
+  remove_zone();
+}
+
+UNIT("a walk that looks for repositories does not believe one that has not") {
+  struct hide some = {base, (const char *[]){".env*"}, 1};
+  make_zone();
+  hidden = &some, for_git = 0;
+  EXPECT(index_zone() > 100);
+  EXPECT_NUMBER(expect_same(), 0);
+  for_git = 1;
+  EXPECT(expect_same() > 100); /* with d3/.git and d3/.hg, which the other one has passed by */
+  EXPECT(index_zone() > 100);
+  EXPECT_NUMBER(expect_same(), 0);
+  hidden = NULL;
+  remove_zone();
+}
+
+/* Names of the file `path`, by the index and without. Returns how many directories were listed. */
+static size_t expect_twins(const char *path, size_t names) {
+  struct stat status;
+  EXPECT(fstatat(zone, path, &status, 0) == 0);
+  const struct identity wanted = {status.st_dev, status.st_ino};
+  struct walk with = {.zone = zone, .wanted = &wanted, .wanted_count = 1, .known = &tree}, without = {.zone = zone, .wanted = &wanted, .wanted_count = 1};
+  EXPECT_NUMBER(walk_zone(&with), 0);
+  EXPECT_NUMBER(walk_zone(&without), 0);
+  EXPECT_NUMBER(without.count, names);
+  EXPECT_NUMBER(with.count, names);
+  EXPECT_NUMBER(with.entries, without.entries);
+  for (size_t i = 0; i < without.count; i++) EXPECT(finds(&with, &without.find[i]));
+  size_t listed = with.listed;
+  walk_free(&with), walk_free(&without);
+  return listed;
+}
+
+UNIT("other names of a file are found in what was not listed, in repositories and below them, too") {
+  static const char *const NAMES[] = {"d2/e2/two", "d3/.git/config", "d3/.hg/store/data", "d9/.jj"};
+  make_zone();
+  close(openat(zone, "one", O_CREAT | O_WRONLY, 0600));
+  close(openat(zone, "d4/other", O_CREAT | O_WRONLY, 0600));
+  for (size_t i = 0; i < COUNT(NAMES); i++) EXPECT(linkat(zone, "one", zone, NAMES[i], 0) == 0);
+  settle();
+  for (for_files = 0; for_files < 2; for_files++) {
+    tree_free(&tree);
+    index_zone();
+    size_t listed = expect_twins("one", 1 + COUNT(NAMES));
+    EXPECT(listed >= 1 + COUNT(NAMES) && listed < 10);
+    EXPECT(expect_twins("d4/other", 1) < 10);
+    EXPECT(linkat(zone, "one", zone, "d5/e5/new", 0) == 0); /* since the index was made */
+    EXPECT_NUMBER(expect_twins("one", 2 + COUNT(NAMES)), listed + 1);
+    EXPECT(unlinkat(zone, "d5/e5/new", 0) == 0);
+    settle();
+  }
+  for_files = 0;
   remove_zone();
 }
 
