@@ -163,7 +163,7 @@ interface ForeignLine {
   readonly command: readonly string[]
 }
 
-/** The same command line in words of ours, where all of it can be said. */
+/** The same command line in our words, where all of it can be said. */
 function foreignProblem(line: ForeignLine): SandboxError {
   const { foreign, own, isShell, isSeparated, command } = line
   const background = foreign.flatMap(({ meaning }) => ('background' in meaning ? [meaning.background] : []))

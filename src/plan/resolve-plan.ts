@@ -25,6 +25,7 @@ import { sysFiles } from './sys-files.ts'
 import { HOSTNAME, SANDBOX_GID, SANDBOX_UID, type System, systemTree } from './system-tree.ts'
 import { hiddenCommand, resolveToolchains, type Toolchains } from './toolchain.ts'
 import { plannedTrust, trustProblems } from './trust.ts'
+import { environmentLinks } from './virtual-environment.ts'
 import { byText, isBelow, isWithin, shown, WORKSPACE } from './well-known-paths.ts'
 
 export interface PlanInputs {
@@ -299,6 +300,7 @@ function systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits 
     zones,
     scratch: mounts.scratch,
     links: { ...toolchains.links, [VAR_TMP]: '/tmp' },
+    aliases: policy.samePath ? {} : environmentLinks(inputs.request, facts.paths, zones),
     directories,
     files: sysFiles(limits, facts.cpuList),
     ...(inputs.request.gitIdentity && policy.gitIdentity ? { gitIdentity: inputs.request.gitIdentity } : {}),

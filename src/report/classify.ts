@@ -50,6 +50,8 @@ export interface ClassifyExtras extends FailureContext {
   readonly isCaptured?: boolean
   /** Ports of this host that the command has looked for at the loopback of the sandbox. */
   readonly listening?: readonly number[]
+  /** Names in the words of the command that it writes where it may not. */
+  readonly written?: readonly string[]
   /** The same of what stderr names. */
   readonly hidden?: readonly InvisiblePath[]
   readonly led?: LedPaths
@@ -224,6 +226,7 @@ function hintsOf({ reason, outcome, plan, output, command, extras, error }: Hint
     ...(failed && extras.hidden?.some(({ path }) => isOfPackages(path)) === true ? [PACKAGES_HINT] : []),
     ...(failed ? networkHints(outcome) : []),
     ...loopbackHints(extras.listening ?? []),
+    ...(extras.written ?? []),
     ...(plan.network.record === true ? recordHints(outcome) : []),
   ]
 }
