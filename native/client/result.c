@@ -189,6 +189,7 @@ static int line_misses_name(const struct launchfile *file, char *line) {
 /* `text` is cut into its lines. */
 static int misses_name(const struct result *result, char *text) {
   if (!says(text, MISSING)) return 0;
+  if (strstr(text, "source: not found")) return 1; /* a word of bash */
   if (says(text, MODULES) && is_above("/node_modules")) return 1;
   for (char *rest, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
     if (says(line, MISSING) && line_misses_name(result->file, line)) return 1;

@@ -28,6 +28,7 @@ import {
   raise,
   reachedPidsHint,
   seccompHint,
+  sourceHint,
   UNBUFFERED_HINT,
 } from './hints.ts'
 import { loopbackHints } from './loopback.ts'
@@ -224,8 +225,9 @@ function hintsOf({ reason, outcome, plan, output, command, extras, error }: Hint
     ...(failed && outcome.guarded?.configLocked ? [configLockedHint(plan)] : []),
     ...(failed ? (extras.invisible ?? []).map(invisiblePathHint) : []),
     ...(failed && extras.hidden?.some(({ path }) => isOfPackages(path)) === true ? [PACKAGES_HINT] : []),
+    ...(failed ? sourceHint(output.stderr === '' ? endOf(outcome.stderr) : output.stderr) : []),
     ...(failed ? networkHints(outcome) : []),
-    ...loopbackHints(extras.listening ?? []),
+    ...loopbackHints(extras.listening ?? [], plan.network.local ?? []),
     ...(extras.written ?? []),
     ...(plan.network.record === true ? recordHints(outcome) : []),
   ]

@@ -80,17 +80,17 @@ export function parseSize(value: unknown): Reading<number> {
   })
 }
 
-/** The unit that a number of this size most often lacks. */
-function unitFor(expected: string, amount: number): string {
+/** The unit that a number of this size most often lacks; a few of a size may be anything. */
+function unitFor(expected: string, amount: number): string | undefined {
   if (expected === EXPECTED_TIME) return amount < 1_000 ? 's' : 'ms'
-  if (amount < 16) return 'g'
+  if (amount < 16) return undefined
   return amount < KIB ** 2 ? 'm' : 'b'
 }
 
-/** A number without its unit is most of these mistakes. */
+/** Most of these mistakes are a number without its unit. */
 function misunderstoodNumber(expected: string, text: string, value: unknown): Misunderstood {
-  const near = /^\d{1,15}$/.test(text) ? { near: `${text}${unitFor(expected, Number(text))}` } : {}
-  return { ...misunderstood(expected, value), ...near }
+  const unit = /^\d{1,15}$/.test(text) ? unitFor(expected, Number(text)) : undefined
+  return { ...misunderstood(expected, value), ...(unit === undefined ? {} : { near: `${text}${unit}` }) }
 }
 
 const TIME_FACTORS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }

@@ -83,6 +83,13 @@ const VISIBLE: Rows = {
 /* ---- what cannot be run ---- */
 
 const NOT_RUN: Rows = {
+  'a word of bash in a script of sh': {
+    make: 'echo "export SEEN=seen" > vars; test "$(readlink /bin/sh)" != bash',
+    provoke: 'llm-do exec -c \'source ./vars; echo $SEEN; test -n "$SEEN"\'',
+    said: /hint: source is a word of bash, .*: (-lc) in the place of -c/,
+    follow: (script, hint) => script.replace(' -c ', ` ${hint} `),
+    shows: /^seen$/m,
+  },
   'a file without the execute bit': {
     make: 'printf "#!/bin/sh\\necho ran\\n" > script',
     provoke: 'llm-do exec -- ./script',
@@ -104,8 +111,8 @@ const NOT_RUN: Rows = {
   },
   "a port of this host's loopback": {
     provoke: 'llm-do exec --allow-host localhost:8080 -- true',
-    said: /for a port of this one: (--allow-local PORT)/,
-    follow: (script, hint) => insteadOf('--allow-host localhost:8080')(script, hint.replace('PORT', '8080')),
+    said: /for a port of this one: (--allow-local 8080),/,
+    follow: insteadOf('--allow-host localhost:8080'),
   },
   'a workshop that is here': {
     make: 'llm-do init',
@@ -172,6 +179,12 @@ const ZONES: Rows = {
     provoke: 'llm-do exec --rw . -- sh -c "mkdir .vscode; sleep 9"',
     said: /hint: to allow it: (.*)/,
     follow: (script, hint) => addFlags(script.replace('; sleep 9', ''), hint),
+  },
+  'the same, kept for a look first': {
+    provoke: 'llm-do exec --rw . -- sh -c "mkdir .vscode; sleep 1; echo end"',
+    said: /hint: to let it end and decide by llm-do apply, in the place of --rw: (.*)/,
+    follow: insteadOf('--rw .'),
+    shows: /^end$/m,
   },
   'what is taken back when a program outside made it': {
     provoke: 'llm-do exec --rw . -- sh -c "touch .envrc; sleep 9"',
@@ -360,6 +373,16 @@ const LOCAL: Rows = {
   },
 }
 
+/** The port is allowed, and the name is that of the sandbox. */
+const BY_NAME: Rows = {
+  'a server of this host, at the loopback, with its port allowed': {
+    provoke: `${SERVE}; llm-do exec --allow-local $PORT -- bash -c "exec 3<>/dev/tcp/localhost/$PORT; cat <&3"; s=$?; kill $!; rm port; exit $s`,
+    said: /port \d+ of this host is (host\.llm-do\.internal):\d+ inside, not localhost$/m,
+    follow: (script, hint) => script.replace('localhost', hint),
+    shows: /^served$/m,
+  },
+}
+
 /* ---- workers, logs ---- */
 
 const READER = `printf -- '---\\nname: w\\ndescription: Reads.\\ntoolsets:\\n  shell:\\n    rules:\\n      - { pattern: ls, approval: preApproved }\\n      - { pattern: cat, approval: preApproved }\\n      - { pattern: wc, approval: ask }\\n---\\nRead.\\n' > w.worker`
@@ -387,5 +410,6 @@ export const ROWS = Object.entries<Row>({
   ...WALLS,
   ...NETWORK,
   ...LOCAL,
+  ...BY_NAME,
   ...WORKERS,
 }).map(([title, row]) => ({ title, ...row }))

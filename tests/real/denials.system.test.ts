@@ -225,6 +225,15 @@ describeWith(['userns', 'python'], 'nothing is denied', () => {
     expect({ ok, denials, hints }).toEqual({ ok: false, denials: [], hints: [] })
   })
 
+  test('to sockets and FIFOs in TMPDIR where a writable zone lies below /tmp', async () => {
+    const place = await makePlace()
+    const script = `cd "$TMPDIR"; pwd; mkfifo f && ${BIND} && test "$TMUX_TMPDIR" = "$TMPDIR"`
+    const { ok, stdout, denials } = await runHere(['--rw', '.:/tmp/in/work', '-c', script], {
+      cwd: join(place, 'work'),
+    })
+    expect({ ok, stdout, denials }).toEqual({ ok: true, stdout: '/var/tmp\n', denials: [] })
+  })
+
   test('to sockets and FIFOs of the scratch above a read-only zone', async () => {
     const place = await makePlace()
     const script = `cd /tmp; mkfifo f; ${BIND}; cd in/library; mkfifo f`
