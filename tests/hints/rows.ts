@@ -202,6 +202,13 @@ const ZONES: Rows = {
     follow: (_, hint) => `${hint} && ls .envrc`,
     shows: /^\.envrc$/m,
   },
+  'a directory that is too deep to be looked at': {
+    make: 'mkdir -p z/out; cd z; d=$(printf %0200d 0); for i in $(seq 25); do mkdir $d; cd $d; done',
+    provoke: 'llm-do exec --rw z -- touch /workspace/z/out/made',
+    said: /hint: (name the directories that the command needs to write one by one)$/m,
+    // Node cannot remove such a directory.
+    follow: (script) => `${script.replace('--rw z ', '--rw z/out:/workspace/z/out ')}; s=$?; rm -rf z; exit $s`,
+  },
   'a file with a set-id bit as a writable zone of root': {
     code: 'SETUP_FAILED',
     as: ROOT,
