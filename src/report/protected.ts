@@ -45,9 +45,9 @@ export function protectedHints(guarded: Guarded | undefined, plan: Plan): readon
 }
 
 /** A draft has no readers on the host, so nothing is stopped, and `llm-do apply` leaves out protected names. */
-function draftHint(attempts: readonly ProtectedAttempt[], { backend, zones }: Plan): readonly string[] {
+function draftHint(attempts: readonly ProtectedAttempt[], { engine, zones }: Plan): readonly string[] {
   const zone = zones.find(({ mode, source }) => mode === 'rw' && attempts.some(({ path }) => isWithin(path, source)))
-  if (zone === undefined || zone.kind !== 'directory' || backend !== 'namespace') return []
+  if (zone === undefined || zone.kind !== 'directory' || engine === undefined) return []
   return [`to let it end and decide by llm-do apply, in the place of --rw: ${zoneFlag(zone, 'cow')}`]
 }
 

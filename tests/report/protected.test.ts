@@ -10,7 +10,10 @@ const hintsFor = (source: string, protect: readonly string[], path: string) =>
       setId: { count: 0, first: [] },
       configLocked: false,
     },
-    planFor('namespace', { zones: [plannedZone({ source, target: '/z', mode: 'rw', protect, git: { open: [] } })] }),
+    planFor('namespace', {
+      engine: 'unshare',
+      zones: [plannedZone({ source, target: '/z', mode: 'rw', protect, git: { open: [] } })],
+    }),
   )
 
 describe('The hint after a run that was stopped names the flag', () => {
