@@ -2,6 +2,7 @@
 
 #include "lib/utf8.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -188,9 +189,8 @@ static int line_misses_name(const struct launchfile *file, char *line) {
 /* `text` is cut into its lines. */
 static int misses_name(const struct result *result, char *text) {
   if (!says(text, MISSING)) return 0;
+  if (strstr(text, "source: not found")) return 1; /* a word of bash */
   if (says(text, MODULES) && is_above("/node_modules")) return 1;
-  for (char **word = result->command; *word; word++)
-    if (strstr(*word, "/activate")) return 1;
   for (char *rest, *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
     if (says(line, MISSING) && line_misses_name(result->file, line)) return 1;
   return 0;
@@ -203,6 +203,33 @@ static int lost_buffer(const struct result *result) {
   if ((reason != REASON_TIMEOUT && reason != REASON_CPU_TIME) || result->capture->stream[0].seen || result->capture->stream[1].seen) return 0;
   for (char **word = result->command; !found && *word; word++) found = strstr(*word, "python") != NULL;
   return found;
+}
+
+/* Ends of which Node looks for a path that the command names and does not find. */
+static int ended_on_its_own(const struct result *result) {
+  enum reason reason = result->ending.reason;
+  return reason == REASON_EXIT || reason == REASON_SIGNAL || reason == REASON_PIDS || reason == REASON_SECCOMP;
+}
+
+/* Programs that write what their words name: the same as in src/report/written-names.ts. A terminal shows what the command says, and we do not see it. */
+static const char *const WRITERS[] = {"touch", "tee",  "truncate", "mkdir", "rm",   "chmod", "cp", "mv",  "ln",   "install", "sed", "dd", "cc",    "gcc", "g++", "c++",
+                                      "clang", "ld", "go",       "sort",  "curl", "wget",  "git", "npm", "pnpm", "yarn",    "bun", "rustc", "cargo", NULL};
+
+/* As a whole word: `rm`, and not `format`. */
+static int names_program(const char *text, const char *program) {
+  size_t length = strlen(program);
+  for (const char *at = text; (at = strstr(at, program)); at++)
+    if ((at == text || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[length])) return 1;
+  return 0;
+}
+
+static int may_have_written(const struct result *result) {
+  for (char **word = result->command; *word; word++) {
+    if (strchr(*word, '>')) return 1;
+    for (const char *const *program = WRITERS; *program; program++)
+      if (names_program(*word, *program)) return 1;
+  }
+  return 0;
 }
 
 static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
@@ -229,6 +256,7 @@ int result_tells_of_refusal(const struct result *result) {
   if (!has_failed(result) || (result->capture->is_on && !stream_is_whole(stream))) return 0;
   if (result->capture->is_on) read_captured(stream, text);
   else read_said(result->status, text);
+  if (!result->capture->is_on && ended_on_its_own(result) && isatty(STDERR_FILENO) && may_have_written(result)) return 1;
   if (says(text, REFUSALS)) return 1;
   if (says(text, LOOPBACK) && says(text, UNANSWERED)) return 1;
   if (says(text, CLOSED) && is_about_sockets(result, text)) return 1;
@@ -299,12 +327,6 @@ static int has_words(const struct result *result) {
     case REASON_SECCOMP: return find_words(result, &words);
     default: return 0;
   }
-}
-
-/* Ends of which Node looks for a path that the command names and does not find. */
-static int ended_on_its_own(const struct result *result) {
-  enum reason reason = result->ending.reason;
-  return reason == REASON_EXIT || reason == REASON_SIGNAL || reason == REASON_PIDS || reason == REASON_SECCOMP;
 }
 
 /* A name that a terminal does not show as it is must be spelled. */

@@ -103,6 +103,17 @@ static const char *repository_unfit(const struct place *place, const char *progr
   return strcmp(directory, place->path) != 0 && program && is_git(program) ? because("git needs %s", path) : NULL;
 }
 
+/* src/plan/virtual-environment.ts makes another plan where there is one. */
+static const char *environment_unfit(const struct place *place) {
+  static const char *const FILES[] = {".venv/pyvenv.cfg", "venv/pyvenv.cfg", "env/pyvenv.cfg"};
+  char path[PATH_MAX + 32];
+  for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+    snprintf(path, sizeof path, "%s/%s", place->path, FILES[i]);
+    if (access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR)) return because("it has %s", FILES[i]);
+  }
+  return NULL;
+}
+
 /* Directories that wait for a look, the first one first: paths below the place. */
 struct waiting {
   struct arena arena;
@@ -246,6 +257,7 @@ const char *places_unfit(const struct places *places, const struct launchfile *p
     return "it is a plan for another number of directories";
   for (size_t i = 0; i < places->count && !why; i++) why = place_unfit(places, &places->place[i], plan);
   if (!why) why = nesting_unfit(places);
+  if (!why) why = environment_unfit(&places->place[0]);
   return why ? why : repository_unfit(&places->place[0], program);
 }
 

@@ -13,7 +13,7 @@ import type { GivenOptions } from '../policy/option-layer.ts'
 import { OPTIONS, type OptionDeclaration, takesNextWord } from '../policy/options.ts'
 import { shellWord } from '../report/hints.ts'
 import { commanderProblem, optionFor } from './commander.ts'
-import { type Foreign, foreignLine, foreignOptionAt } from './foreign-options.ts'
+import { type Foreign, foreignLine, foreignOptionAt, isImage } from './foreign-options.ts'
 import { usageError } from './usage-error.ts'
 
 export interface CommandLine {
@@ -126,13 +126,17 @@ function optionsOf(own: readonly string[]): {
 
 /**
  * @param hasBash whether bash is there to run what asks for it
+ * @param before words of `llm-do run`, which come before all options
  * @throws SandboxError USAGE for an unknown option (with the nearest known one), a missing value or a wrong word
  */
-export function readCommandLine(words: readonly string[], hasBash: boolean): CommandLine {
+export function readCommandLine(words: readonly string[], hasBash: boolean, before?: readonly string[]): CommandLine {
   const { own, foreign, ...division } = divide(words, hasBash)
   const { shell, commandAt } = division
   const ofCommand = commandAt.flatMap(([from, to]) => words.slice(from, to))
-  if (foreign.length > 0) throw foreignProblem(foreign, [...own, ...(shell === undefined ? ['--'] : []), ...ofCommand])
+  if (foreign.length > 0) {
+    const isSeparated = shell !== undefined || words[division.optionsEnd] === '--'
+    throw foreignProblem({ foreign, own, before, isShell: shell !== undefined, command: ofCommand, isSeparated })
+  }
   // Without an option there is nothing to parse, and commander takes milliseconds for it.
   const { given, rest } =
     own.length === 0 ? { given: {}, rest: {} as Readonly<Record<string, unknown>> } : optionsOf(own)
@@ -148,10 +152,40 @@ export function readCommandLine(words: readonly string[], hasBash: boolean): Com
 /** A hint that is longer is not read. */
 const LONGEST_HINT = 300
 
-/** @param line the same command line in words of ours, where all of it can be said */
-function foreignProblem(foreign: readonly Foreign[], line: readonly string[]): SandboxError {
-  const problems = foreign.map((option) => foreignLine(option, shellWord))
-  const call = `llm-do exec ${line.map(shellWord).join(' ')}`
+interface ForeignLine {
+  readonly foreign: readonly Foreign[]
+  readonly own: readonly string[]
+  /** Of `llm-do run`; undefined for `exec`. */
+  readonly before: readonly string[] | undefined
+  readonly isShell: boolean
+  /** The command follows `--`: the first word is the program, not an image. */
+  readonly isSeparated: boolean
+  readonly command: readonly string[]
+}
+
+/** The same command line in our words, where all of it can be said. */
+function foreignProblem(line: ForeignLine): SandboxError {
+  const { foreign, own, isShell, isSeparated, command } = line
+  const background = foreign.flatMap(({ meaning }) => ('background' in meaning ? [meaning.background] : []))
+  // Under `docker run` a command that is waited for has a terminal or is forgotten.
+  const isWaitedFor = foreign.some(({ name }) => /^(?:-[it]+|--rm|--interactive)$/.test(name))
+  const isBackground = background.length > 0 || (line.before !== undefined && !isWaitedFor)
+  const verb = isBackground ? ['run', ...background.flat(), ...(line.before ?? [])] : ['exec']
+  const [image = '', ...rest] = command
+  const hasImage = !isSeparated && isImage(foreign, image)
+  const words = [
+    ...verb,
+    ...own.filter((word) => !isBackground || word !== '--tty'),
+    ...(isShell ? [] : ['--']),
+    ...(hasImage ? (rest.length === 0 ? ['sh'] : rest) : command),
+  ]
+  const problems = [
+    ...foreign.map((option) => foreignLine(option, shellWord)),
+    ...(hasImage
+      ? [`${image}: leave out the image: the programs of this machine are there; or --image ${image}.`]
+      : []),
+  ]
+  const call = `llm-do ${words.map(shellWord).join(' ')}`
   const isWhole = foreign.every(({ meaning }) => !('unserved' in meaning)) && call.length <= LONGEST_HINT
   return new SandboxError('USAGE', problems[0] ?? '', { problems, hint: isWhole ? call : HINT })
 }

@@ -9,12 +9,14 @@ export type Meaning =
   | { readonly needless: string }
   /** What there is instead. */
   | { readonly unserved: string }
+  /** Of `llm-do run`, which takes these words before all others. */
+  | { readonly background: readonly string[] }
 
 /**
  * `= WORDS`: our words, where values replace words in capitals, in order. `* FLAG`: the flag for each value between commas.
- * `- WHY`: it can be left out. `! WHY`: there is no such option.
+ * `- WHY`: it can be left out. `! WHY`: there is no such option. `& WORDS`: words of `llm-do run`.
  */
-type Text = `${'=' | '*' | '-' | '!'} ${string}`
+type Text = `${'=' | '*' | '-' | '!' | '&'} ${string}` | '&'
 
 interface ForeignOption {
   readonly spellings: readonly string[]
@@ -36,11 +38,19 @@ function meaningOf({ means, withValue }: ForeignOption, values: readonly string[
       return { unserved: rest }
     case '*':
       return { words: values.flatMap((value) => value.split(',').flatMap((one) => [rest, one])) }
-    default: {
-      const left = [...values]
-      return { words: rest.split(' ').map((word) => word.replaceAll(/[A-Z]+/g, (name) => left.shift() ?? name)) }
-    }
+    case '&':
+      return { background: filled(rest, values) }
+    default:
+      return { words: filled(rest, values) }
   }
+}
+
+function filled(text: string, values: readonly string[]): readonly string[] {
+  const left = [...values]
+  return text
+    .split(' ')
+    .filter((word) => word !== '')
+    .map((word) => word.replaceAll(/[A-Z]+/g, (name) => left.shift() ?? name))
 }
 
 const words = (...all: readonly string[]): Meaning => ({ words: all })
@@ -107,7 +117,8 @@ const device = (source = 'SRC', target = source): Meaning =>
   source.startsWith('/dev/') ? words('--device', source) : zone('rw', source, target)
 
 const STDIN = 'stdin is always passed on'
-const DETACHED = 'llm-do run -- COMMAND starts a command in the background'
+const OWN_NAMESPACES = 'a run always has namespaces of its own'
+const NOT_SHOWN = 'only what is named is shown'
 
 type Row = readonly [spellings: string, values: 0 | 1 | 2, means: ForeignOption['means'], withValue?: Text]
 const ROWS: readonly Row[] = [
@@ -122,10 +133,13 @@ const ROWS: readonly Row[] = [
   ['--allow-read', 0, '= --ro .', '* --ro'],
   ['--read-only', 0, '- only --rw makes something writable', '= --ro PATH'],
   ['--readonly', 0, '- only --rw makes something writable'],
-  ['--blacklist', 1, '- only what is named is shown'],
+  ['--blacklist --deny-read --deny-write', 1, `- ${NOT_SHOWN}`],
+  ['--symlink', 2, '- the links of the system are there'],
+  ['--allow-run --allow-sys --allow-ffi --no-prompt', 0, '- every program that is shown can be run'],
+  ['-A --allow-all', 0, '= --rw . --net host'],
   ['--private', 0, '- the home directory is an empty one', '= --rw PATH:/home/sandbox'],
   ['--private-home', 0, '- the home directory is an empty one'],
-  ['--private-tmp --private-dev --private-etc --private-bin', 0, '- only what is named is shown'],
+  ['--private-tmp --private-dev --private-etc --private-bin', 0, `- ${NOT_SHOWN}`],
   ['--proc --dev', 1, '- /proc and /dev are there'],
 
   ['-e', 1, '= --env NAME'],
@@ -137,30 +151,37 @@ const ROWS: readonly Row[] = [
   ['-w --cwd --chdir -C', 1, '= --workdir DIR'],
   ['-t', 0, '= --tty'],
   ['-i --interactive', 0, `- ${STDIN}`],
-  ['-d --detach', 0, `! ${DETACHED}`],
+  ['-d --detach', 0, '&'],
 
   ['--network', 1, network],
   ['--unshare-net', 0, '= --net none'],
   ['--share-net', 0, '= --net host'],
   ['--allow-net', 0, '= --net record', '* --allow-host'],
+  ['--deny-net', 0, '= --net none', '* --deny-host'],
   ['-p', 1, port],
 
   ['-m', 1, '= --memory SIZE'],
   ['--pids-limit', 1, '= --pids N'],
-  ['--shm-size', 1, '! resources.shm of a profile says it'],
+  ['--shm-size', 1, '= --shm SIZE'],
+  ['--memory-swap', 1, '! --swap SIZE is the swap space on top of the memory'],
+  ['--ulimit --oom-score-adj', 1, '! limits are --memory, --cpus, --pids and --timeout'],
 
   ['-u --user --uid --gid', 1, '- the command is never root'],
   ['--cap-drop --caps.drop', 1, '- the command has no capability'],
   ['--cap-add', 1, '! no capability can be given'],
   ['--privileged', 0, '! no capability can be given'],
   ['--security-opt', 1, securityOption],
+  ['--noprofile --nosound --no3d --novideo', 0, '- no device of this host is shown'],
   ['--nonewprivs --noroot', 0, '- the command is never root'],
-  ['--unshare-all --unshare-user --unshare-ipc', 0, '- a run always has namespaces of its own'],
-  ['--unshare-pid --unshare-uts --unshare-cgroup', 0, '- a run always has namespaces of its own'],
-  ['--ipc --pid --uts --userns --cgroupns', 1, '- a run always has namespaces of its own'],
+  ['--unshare-all --unshare-user --unshare-ipc', 0, `- ${OWN_NAMESPACES}`],
+  ['--unshare-pid --unshare-uts --unshare-cgroup', 0, `- ${OWN_NAMESPACES}`],
+  ['--unshare-user-try --unshare-cgroup-try --as-pid-1', 0, `- ${OWN_NAMESPACES}`],
+  ['--ipc --pid --uts --userns --cgroupns', 1, `- ${OWN_NAMESPACES}`],
 
   ['--rm', 0, '- nothing is left of a run'],
-  ['--name', 1, '- llm-do run --name NAME keeps a sandbox in the background under a name'],
+  ['--name', 1, '& --name NAME'],
+  ['--restart --label --log-driver', 1, '- nothing of a run is kept'],
+  ['--platform --pull', 1, '- the programs of this machine are there'],
   ['--hostname', 1, '- no name of this host is shown'],
   ['--new-session', 0, '- a command always has a session of its own'],
   ['--init', 0, '- a command always has an init'],
@@ -216,12 +237,25 @@ const valuesIn = (text: string, { values }: ForeignOption): readonly string[] =>
   values === 2 ? text.split(',') : [text]
 
 function meaningOfCluster(word: string): Meaning {
-  if (word.includes('d')) return { unserved: DETACHED }
+  if (word.includes('d')) return { background: [] }
   return word.includes('t') ? words('--tty') : { needless: STDIN }
 }
 
 /** One finished line. @param printWord how a word is shown to be pasted */
 export function foreignLine({ name, meaning }: Foreign, printWord: (word: string) => string): string {
   if ('words' in meaning) return `${name}: did you mean ${meaning.words.map(printWord).join(' ')}?`
+  if ('background' in meaning)
+    return `${name}: ${['llm-do run', ...meaning.background.map(printWord)].join(' ')} starts a command in the background.`
   return 'needless' in meaning ? `${name}: leave it out: ${meaning.needless}.` : `${name}: ${meaning.unserved}.`
 }
+
+/** Options with which an image is named next. */
+const OF_CONTAINERS =
+  /^(?:-[dit]+|-[vewpu]|--(?:rm|name|volume|detach|interactive|entrypoint|gpus|cap-(?:add|drop)|security-opt|platform|pull|network))$/
+/** `node:20`, `ghcr.io/a/b`, and names under which no program goes. */
+const IMAGE =
+  /^(?:[a-z0-9][\w.-]*(?:\/[\w.-]+)*:[\w.-]+|[\w-]+\.[\w.-]+\/[\w./-]+|alpine|ubuntu|debian|fedora|archlinux|golang)$/
+
+/** A first word that was written for `docker run`. */
+export const isImage = (foreign: readonly Foreign[], word = ''): boolean =>
+  foreign.some(({ name }) => OF_CONTAINERS.test(name)) && IMAGE.test(word)

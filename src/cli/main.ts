@@ -67,7 +67,7 @@ async function help(call: Call): Promise<number> {
   const [name, action] = call.text.filter((word) => !word.startsWith('-'))
   if (name === undefined) return await usage()
   const subcommand = await subcommandNamed(name)
-  if (subcommand === undefined) throw unknownSubcommand(name)
+  if (subcommand === undefined) throw await unknownSubcommand([name], call.env)
   const actions = DECLARED.find((declaration) => declaration.name === name)?.actions?.map((one) => one.name) ?? []
   if (action !== undefined && !actions.includes(action))
     throw usageError(`no command "${name} ${action}".${didYouMean(action, actions)}`, `llm-do help ${name}`)
@@ -78,7 +78,12 @@ async function help(call: Call): Promise<number> {
   })
 }
 
-function unknownSubcommand(name: string): SandboxError {
+/** @param words the first of them, and what follows it where all of it may be a command */
+async function unknownSubcommand(words: readonly string[], env: Call['env']): Promise<SandboxError> {
+  const [name = ''] = words
+  const { otherVerb } = await import('./other-verbs.ts')
+  const other = otherVerb(words, env['PATH'])
+  if (other !== undefined) return usageError(`no command "${name}".`, other)
   const near = didYouMean(
     name,
     DECLARED.map((declaration) => declaration.name),
@@ -102,7 +107,7 @@ async function dispatch(call: Call): Promise<number> {
   if (first === COMPLETE) return await (await import('./commands/complete.ts')).complete(wordsFrom(call, 1))
   if (first === SUPERVISE) return await (await import('./commands/run.ts')).supervise(wordsFrom(call, 1))
   const subcommand = await subcommandNamed(first === '--version' || first === '-V' ? 'version' : first)
-  if (subcommand === undefined) throw unknownSubcommand(first)
+  if (subcommand === undefined) throw await unknownSubcommand(call.text, call.env)
   return await subcommand(wordsFrom(call, 1))
 }
 

@@ -15,6 +15,7 @@ import { zonesWithOpenSockets } from '../plan/open-sockets.ts'
 import type { Plan } from '../plan/plan.ts'
 import { protectedSystems, protectedWords } from '../plan/protected-paths.ts'
 import type { Request } from '../plan/request.ts'
+import { environmentFiles } from '../plan/virtual-environment.ts'
 import { isBelow, isWithin, SHARED_DIRECTORIES, SHARED_TREES, searchPath } from '../plan/well-known-paths.ts'
 import type { Policy } from '../policy/policy.ts'
 import { type CachedInputs, poolDigest } from './cached-launch.ts'
@@ -60,9 +61,11 @@ export type AnyDirectory = { readonly words: Words } | { readonly dependsOn: str
 
 /** A path in one of the directories that planning looked at: then no other directory has this plan. */
 export function pathInside({ words, places }: Omit<PlannedWords, 'plan'>): string | undefined {
-  const repository = posix.join(places[0].path, '.git')
+  const [{ path: directory }] = places
+  // The client looks for these itself.
+  const known = [posix.join(directory, '.git'), ...environmentFiles(directory)]
   return [...Object.keys(words.paths), ...words.contents].find(
-    (path) => path !== repository && places.some((place) => isBelow(path, place.path)),
+    (path) => !known.includes(path) && places.some((place) => isBelow(path, place.path)),
   )
 }
 

@@ -10,7 +10,16 @@ import { proxyVariables } from './proxy-variables.ts'
 import type { Request } from './request.ts'
 import { insideOf, ownDirectories } from './toolchain.ts'
 import { trustVariables } from './trust.ts'
-import { byText, isWithin, RUNTIME_ROOTS, SANDBOX_HOME, STANDARD_PATH, searchPath, shown } from './well-known-paths.ts'
+import {
+  byText,
+  isBelow,
+  isWithin,
+  RUNTIME_ROOTS,
+  SANDBOX_HOME,
+  STANDARD_PATH,
+  searchPath,
+  shown,
+} from './well-known-paths.ts'
 
 export interface EnvironmentInputs {
   readonly policy: Policy
@@ -55,6 +64,9 @@ function isGiven({ origins }: Policy, name: string): boolean {
 /** Without network a name does not exist, and npm would try it again for 70 seconds, pip for 7. */
 const NO_SECOND_TRY = { npm_config_fetch_retries: '0', PIP_RETRIES: '0' }
 
+/** A name that is listed and still refused stays refused: npm would wait 70 seconds between its tries. */
+const SOON_AGAIN = { npm_config_fetch_retry_mintimeout: '500', npm_config_fetch_retry_maxtimeout: '2000' }
+
 /**
  * npm, pip and what uses the package `update-notifier` ask once a day whether there is a newer version of themselves. In a fresh home
  * that is each run: 0.2 s of an `npm run`, and a refused name in its result that is not the command's.
@@ -70,6 +82,7 @@ const FAKEROOT = { FAKEROOTDONTTRYCHOWN: '1' }
 
 const packageManagerVariables = ({ network: { mode } }: Policy): Readonly<Record<string, string>> => ({
   ...(mode === 'none' ? NO_SECOND_TRY : {}),
+  ...(mode === 'restricted' ? SOON_AGAIN : {}),
   ...(mode === 'host' ? {} : NO_LOOK_FOR_UPDATES),
 })
 
@@ -78,6 +91,7 @@ function builtIns(inputs: EnvironmentInputs): readonly PlannedVariable[] {
   const { LANG = 'C.UTF-8', TERM = 'dumb', TZ } = request.locale
   const values: Readonly<Record<string, string | undefined>> = {
     ...toolchains,
+    ...(root === 'assembled' && closesTmp(zones) ? { TMPDIR: VAR_TMP, TMUX_TMPDIR: VAR_TMP } : {}),
     ...proxyVariables(policy.network),
     ...(root === 'assembled' ? request.authorities?.variables : {}),
     ...trustVariables(policy.network),
@@ -104,6 +118,14 @@ function builtIns(inputs: EnvironmentInputs): readonly PlannedVariable[] {
       ]
     : ours
 }
+
+export const VAR_TMP = '/var/tmp'
+
+/** Landlock takes UNIX sockets and FIFOs from a directory with all directories above it: a writable zone below /tmp closes /tmp. */
+export const closesTmp = (zones: readonly Pick<PlannedZone, 'target' | 'mode' | 'kind' | 'sockets'>[]): boolean =>
+  zones.some(
+    ({ target, mode, kind, sockets }) => mode !== 'ro' && kind === 'directory' && !sockets && isBelow(target, '/tmp'),
+  )
 
 /** Under the host's own root the command keeps the caller's account; an image knows best where its programs are. */
 function accountOf(inputs: EnvironmentInputs): Readonly<Record<string, string>> {

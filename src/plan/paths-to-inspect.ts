@@ -9,6 +9,7 @@ import type { Request } from './request.ts'
 import { SYSTEM_QUESTIONS } from './system-tree.ts'
 import { commandCandidates, toolchainQuestions } from './toolchain.ts'
 import { trustQuestions } from './trust.ts'
+import { environmentFiles } from './virtual-environment.ts'
 import { isBelow, searchPath } from './well-known-paths.ts'
 
 /** The first round: what can be asked before anything is known. Sorted, without repetition. */
@@ -22,6 +23,7 @@ export function pathsNamedBy(policy: Policy, request: Request): readonly string[
     ...(request.home === '' ? [] : [request.home]),
     // A repository that goes, or comes, has another home.
     ...(policy.home === null && !policy.repository ? [] : [posix.join(request.homeProject ?? request.cwd, '.git')]),
+    ...(policy.samePath ? [] : environmentFiles(request.cwd)),
     ...request.secretDirectories,
     ...searchPath(request.path),
     ...commandCandidates(request),

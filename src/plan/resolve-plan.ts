@@ -14,7 +14,7 @@ import { cacheWarnings } from './caches.ts'
 import { allNeeds, chooseBackend } from './choose-backend.ts'
 import { detachProblems } from './detach.ts'
 import { plannedDevices } from './devices.ts'
-import { plannedVariables, resolveWorkdir, variableProblems } from './environment.ts'
+import { closesTmp, plannedVariables, resolveWorkdir, VAR_TMP, variableProblems } from './environment.ts'
 import { named } from './hash.ts'
 import { warnOfKnownSockets } from './known-sockets.ts'
 import { type PlannedLimits, plannedLimits } from './limits.ts'
@@ -27,6 +27,7 @@ import { sysFiles } from './sys-files.ts'
 import { HOSTNAME, SANDBOX_GID, SANDBOX_UID, type System, systemTree } from './system-tree.ts'
 import { hiddenCommand, resolveToolchains, type Toolchains } from './toolchain.ts'
 import { plannedTrust, trustProblems } from './trust.ts'
+import { environmentLinks } from './virtual-environment.ts'
 import { byText, isBelow, isWithin, shown, WORKSPACE } from './well-known-paths.ts'
 
 export interface PlanInputs {
@@ -188,15 +189,13 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
   return named(plan, pathFact(facts.paths, request.cwd))
 }
 
-const VAR_TMP = '/var/tmp'
-
 /**
  * Programs that keep what is large out of /tmp write to /var/tmp. It is a link to /tmp, whose bound holds for both; where no link can be, in
- * an image and above a zone, it is another directory in memory of that size.
+ * an image, above a zone, and for sockets where /tmp is closed to them, it is another directory in memory of that size.
  */
 function withVarTmp(policy: Policy, { traits }: BackendOffer, { zones, scratch }: Mounts): Mounts['scratch'] {
   const targets = [...zones, ...scratch].map(({ target }) => target)
-  const isLink = traits.root === 'assembled' && !targets.some((target) => isBelow(target, VAR_TMP))
+  const isLink = traits.root === 'assembled' && !closesTmp(zones) && !targets.some((target) => isBelow(target, VAR_TMP))
   const isThere = targets.some((target) => isWithin(VAR_TMP, target))
   if (isLink || isThere || !['assembled', 'image'].includes(traits.root)) return scratch
   return [...scratch, scratchAt(VAR_TMP, policy.resources.tmp, 0o1777)].sort((a, b) => byText(a.target, b.target))
@@ -330,6 +329,7 @@ function systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits,
     zones,
     scratch: mounts.scratch,
     links: { ...toolchains.links, [VAR_TMP]: '/tmp' },
+    aliases: policy.samePath ? {} : environmentLinks(inputs.request, facts.paths, zones),
     directories,
     files: sysFiles(limits, facts.cpuList),
     hardware,

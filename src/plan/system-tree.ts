@@ -134,6 +134,8 @@ export interface SystemInputs {
   readonly scratch: readonly Scratch[]
   /** Symbolic links that lead to a mount by another name: target -> text. */
   readonly links: Readonly<Record<string, string>>
+  /** The same, and they may lie in scratch file systems. */
+  readonly aliases?: Readonly<Record<string, string>>
   /** Directories that must exist although nothing is mounted on them. */
   readonly directories: readonly string[]
   /** More files of our own, in directories that hold nothing else: the launcher makes the directories. */
@@ -151,14 +153,18 @@ export interface System {
 
 /** Decides the system part of the tree around the given zones and scratch file systems. */
 export function systemTree(inputs: SystemInputs): System {
-  const mounted = [...inputs.zones, ...inputs.scratch].map(({ target }) => target)
+  const targetsOf = (mounts: readonly { readonly target: string }[]) => mounts.map(({ target }) => target)
+  const mounted = targetsOf([...inputs.zones, ...inputs.scratch])
   // A zone with a file of /etc, or the whole directory, replaces our own.
   const base = baseEntries(inputs).filter(({ target }) => !inputs.zones.some((zone) => isWithin(target, zone.target)))
-  const links = Object.entries(inputs.links).map(([target, link]): SystemEntry => ({ op: 'symlink', target, link }))
+  const there = [...targetsOf(base), ...targetsOf(inputs.zones)]
   const entries = [
     ...base,
     ...(inputs.hardware ?? []),
-    ...links.filter(({ target }) => !isTaken(target, [...mounted, ...base.map((entry) => entry.target)])),
+    ...symlinks(inputs.links).filter(({ target }) => !isTaken(target, [...mounted, ...there])),
+    ...symlinks(inputs.aliases ?? {}).filter(
+      ({ target }) => !isTaken(target, there) && !mounted.some((other) => isWithin(other, target)),
+    ),
   ]
   const directories = parentDirectories({ entries, mounted, wanted: inputs.directories, zones: inputs.zones })
   return {
@@ -166,6 +172,9 @@ export function systemTree(inputs: SystemInputs): System {
     problems: hiddenMountPoints(inputs.zones, entries),
   }
 }
+
+const symlinks = (links: Readonly<Record<string, string>>): readonly SystemEntry[] =>
+  Object.entries(links).map(([target, link]) => ({ op: 'symlink', target, link }))
 
 /** Something is already there, above it, or below it. */
 function isTaken(target: string, others: readonly string[]): boolean {

@@ -1,12 +1,12 @@
 /** Readers of the values a policy is made of, apart from sizes and times: words, names, paths, hosts. All pure. */
 import { domainToASCII } from 'node:url'
 import { parseRange, printRange } from '../network/address.ts'
-import { canonicalName, LOCAL_NAME, parseRule, printRule } from '../network/host-rule.ts'
+import { canonicalName, type HostRule, LOCAL_NAME, parseRule, printRule } from '../network/host-rule.ts'
 import { parseHostPort, parseRequestRule, printHostPort, printRequestRule } from '../network/termination.ts'
 import { TOOL_NAMES, toolOf } from '../network/tools/names.ts'
 import { listWords } from '../text/choices.ts'
 import { nearest } from '../text/did-you-mean.ts'
-import { misunderstood, type Reader, type Reading, understood } from '../text/units.ts'
+import { type Misunderstood, misunderstood, type Reader, type Reading, understood } from '../text/units.ts'
 
 /** One of some words. */
 export function oneOf<const W extends string>(words: readonly W[]): Reader<W> {
@@ -164,17 +164,19 @@ function asciiHost(text: string): string | undefined {
   return ascii === undefined ? undefined : `${below}${ascii}${port}`
 }
 
-const EXPECTED_OTHER = `another host (for a port of this one: --allow-local PORT, which is ${LOCAL_NAME} inside)`
+const otherThan = (port: HostRule['port']): string =>
+  `another host (for a port of this one: --allow-local ${port ?? 'PORT'}, which is ${LOCAL_NAME} inside)`
 
 /** Inside, that name is the sandbox itself, which needs no rule. An address of the loopback is one that another name may lead to. */
-function isLocalhost(value: unknown): boolean {
-  const pattern = typeof value === 'string' ? parseRule(value)?.pattern : undefined
-  return pattern?.kind === 'name' && pattern.name === 'localhost'
+function readLocalhost(value: unknown): Misunderstood | undefined {
+  const { pattern, port } = (typeof value === 'string' ? parseRule(value) : undefined) ?? {}
+  return pattern?.kind === 'name' && pattern.name === 'localhost' ? misunderstood(otherThan(port), value) : undefined
 }
 
 /** The same, or a name for the hosts that a tool of the caller is set up for. */
 export const readAllowedHost: Reader<string> = (value) => {
-  if (isLocalhost(value)) return misunderstood(EXPECTED_OTHER, value)
+  const localhost = readLocalhost(value)
+  if (localhost !== undefined) return localhost
   if (typeof value !== 'string' || !value.startsWith('@')) return readHost(value)
   if (toolOf(value) !== undefined) return understood(value)
   return oneOf(TOOL_NAMES)(value)

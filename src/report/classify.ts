@@ -30,6 +30,7 @@ import {
   raise,
   reachedPidsHint,
   seccompHint,
+  sourceHint,
   UNBUFFERED_HINT,
 } from './hints.ts'
 import { loopbackHints } from './loopback.ts'
@@ -52,6 +53,8 @@ export interface ClassifyExtras extends FailureContext {
   readonly isCaptured?: boolean
   /** Ports of this host that the command has looked for at the loopback of the sandbox. */
   readonly listening?: readonly number[]
+  /** Names in the words of the command that it writes where it may not. */
+  readonly written?: readonly string[]
   /** The same of what stderr names. */
   readonly hidden?: readonly InvisiblePath[]
   readonly led?: LedPaths
@@ -230,8 +233,10 @@ function hintsOf({ reason, outcome, plan, output, command, extras, error }: Hint
     ...(failed && outcome.guarded?.configLocked ? [configLockedHint(plan)] : []),
     ...(failed ? (extras.invisible ?? []).map(invisiblePathHint) : []),
     ...(failed && extras.hidden?.some(({ path }) => isOfPackages(path)) === true ? [PACKAGES_HINT] : []),
+    ...(failed ? sourceHint(output.stderr === '' ? endOf(outcome.stderr) : output.stderr) : []),
     ...(failed ? networkHints(outcome) : []),
-    ...loopbackHints(extras.listening ?? []),
+    ...loopbackHints(extras.listening ?? [], plan.network.local ?? []),
+    ...(extras.written ?? []),
     ...(plan.network.record === true ? recordHints(outcome) : []),
   ]
 }

@@ -169,6 +169,13 @@ const SETUP_FAILURES: readonly SetupRow[] = [
   },
   {
     step: 'launch: protect',
+    errno: 'ENAMETOOLONG',
+    why: (path) =>
+      `${path} has a path below it that is longer than the kernel takes, so not all of it can be looked at`,
+    hint: () => 'name the directories that the command needs to write one by one',
+  },
+  {
+    step: 'launch: protect',
     errno: 'E2BIG',
     why: (path) =>
       `${path} has more than a million entries, too many to look through for git directories before each run`,

@@ -1,12 +1,20 @@
 /** What the caller can do next: the flag to raise for each limit, the flag that shows a path. */
 import type { Outcome } from '../backends/outcome.ts'
-import type { Plan } from '../plan/plan.ts'
+import type { Plan, PlannedZone } from '../plan/plan.ts'
 import type { Origin } from '../policy/values.ts'
 import { shellWord } from '../text/shell-word.ts'
 import { formatDuration, sizeWord } from '../text/units.ts'
 import type { Reason } from './result.ts'
 
 export { shellWord }
+
+export const WORKSPACE_ZONE = 'workspace'
+
+/** The flag that shows the same zone in this mode. */
+export function zoneFlag({ name, source, target }: PlannedZone, mode: PlannedZone['mode']): string {
+  if (name === WORKSPACE_ZONE) return `--${mode} .`
+  return `--${mode} ${shellWord(source === target ? source : `${source}:${target}`)}`
+}
 
 /** Dotted policy key and flag of each limit that can end or starve a command. */
 const LIMITS = {
@@ -75,6 +83,13 @@ export function invisiblePathHint({ path, inside, flags }: InvisiblePath): strin
 
 /** Python keeps what it prints to a pipe until it has 8 KiB, and a signal ends it before. */
 export const UNBUFFERED_HINT = 'what Python had printed may have been lost in its buffer: --env PYTHONUNBUFFERED=1'
+
+/** `sh` has no `source`. */
+const SOURCE_HINT = 'source is a word of bash, and -c runs sh: -lc in the place of -c, or . in the place of source'
+
+/** @param stderr of a failed command */
+export const sourceHint = (stderr: string): readonly string[] =>
+  /\bsource: not found/.test(stderr) ? [SOURCE_HINT] : []
 
 /** For a command that wanted to install packages of the system. */
 export const PACKAGES_HINT = 'packages of the system are installed on the host, or into an image: --image IMAGE'

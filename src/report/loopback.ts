@@ -15,5 +15,8 @@ export function loopbackPorts(text: string): readonly number[] {
 }
 
 /** @param ports those at which this host listens */
-export const loopbackHints = (ports: readonly number[]): readonly string[] =>
-  ports.map((port) => `port ${port} of this host is ${LOCAL_NAME}:${port} inside, with --allow-local ${port}`)
+export const loopbackHints = (ports: readonly number[], allowed: readonly number[]): readonly string[] =>
+  ports.map(
+    (port) =>
+      `port ${port} of this host is ${LOCAL_NAME}:${port} inside${allowed.includes(port) ? ', not localhost' : `, with --allow-local ${port}`}`,
+  )

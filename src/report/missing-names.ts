@@ -6,7 +6,6 @@ export interface MissingNames {
   readonly paths: readonly string[]
   /** Modules of Node, by the name of their package. */
   readonly modules: readonly string[]
-  readonly isPythonModule: boolean
 }
 
 /** The same words as in native/client/result.c. */
@@ -25,6 +24,5 @@ export function missingNames(text: string, words: readonly string[] = []): Missi
   return {
     paths: [...new Set([...words, ...said])].slice(0, MOST),
     modules: [...new Set([...text.matchAll(MODULE)].map(([, name = '']) => name))].slice(0, MOST),
-    isPythonModule: /no module named/i.test(text),
   }
 }

@@ -78,9 +78,13 @@ function allowAddress(place: string): Pick<Denial, 'fix' | 'key'> {
 const ASKED_IN_PASSING =
   /^\/(?:var\/)?run\/(?:nscd|systemd|dbus|utmp|user|resolvconf)(?:\/|$)|^\/var\/(?:lib\/(?:sss|nscd)|db|log)(?:\/|$)/
 
+/** Python keeps what it has compiled there, and works without. */
+const KEPT_IN_PASSING = /\/__pycache__(?:\/|$)/
+
 /** Whether the host has something in a place of credentials, or in its own part of /etc, is not told. */
 function isTold({ what, path }: Observed, homes: readonly string[]): boolean {
-  if (what === 'unreachable' || what === 'read-only') return true
+  if (what === 'read-only') return !KEPT_IN_PASSING.test(path)
+  if (what === 'unreachable') return true
   if (/^\/(?:etc|boot)(?:\/|$)/.test(path) || ASKED_IN_PASSING.test(path)) return false
   // A socket is shown by itself, in whatever directory of the system it is.
   if (what === 'hidden-socket') return !homes.some((home) => isCredential(path, home))

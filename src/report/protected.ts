@@ -4,7 +4,7 @@ import type { Guarded, ProtectedAttempt } from '../backends/outcome.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import { GIT, GIT_NAMES, PROTECTED_NAMES, REPOSITORY_SYSTEMS } from '../policy/protected.ts'
-import { shellWord } from './hints.ts'
+import { shellWord, zoneFlag } from './hints.ts'
 
 const NOTHING_NAMED = 'stopped: it made something that is protected'
 
@@ -35,12 +35,20 @@ export function protectedHints(guarded: Guarded | undefined, plan: Plan): readon
       ? []
       : [`look for what the command left, and open what it closed: chmod -R u+rwX ${shellWord(unseen.path)}`]),
     ...names.map((name) => `to allow it: --protect-not ${shellWord(name)}`),
+    ...(names.length === 0 ? [] : draftHint(attempts, plan)),
     ...(moved === undefined
       ? []
       : [
           `if a program outside the sandbox made it meanwhile: mv ${shellWord(posix.join(posix.dirname(moved.path), moved.aside))} ${shellWord(moved.path)}`,
         ]),
   ]
+}
+
+/** A draft has no readers on the host, so nothing is stopped, and `llm-do apply` leaves out protected names. */
+function draftHint(attempts: readonly ProtectedAttempt[], { engine, zones }: Plan): readonly string[] {
+  const zone = zones.find(({ mode, source }) => mode === 'rw' && attempts.some(({ path }) => isWithin(path, source)))
+  if (zone === undefined || zone.kind !== 'directory' || engine === undefined) return []
+  return [`to let it end and decide by llm-do apply, in the place of --rw: ${zoneFlag(zone, 'cow')}`]
 }
 
 /** What --protect-not calls what was made. */

@@ -5,8 +5,9 @@
 import { usesLandlock } from '../plan/landlock.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
 import { isBelow, isWithin } from '../plan/well-known-paths.ts'
+import { zoneFlag } from './hints.ts'
 import type { Denial } from './result.ts'
-import { pathsSaidIn, zoneFlag } from './stderr-denials.ts'
+import { pathsSaidIn } from './stderr-denials.ts'
 
 /** The same words as in native/client/result.c. */
 const DENIED = /permission denied|EACCES/i

@@ -8,7 +8,7 @@ import type { Capture } from '../backends/outcome.ts'
 import type { Plan, PlannedZone, Scratch } from '../plan/plan.ts'
 import { closedTarget, isWithin } from '../plan/well-known-paths.ts'
 import { fullDenial } from './denials.ts'
-import { type InvisiblePath, shellWord } from './hints.ts'
+import { type InvisiblePath, shellWord, WORKSPACE_ZONE, zoneFlag } from './hints.ts'
 import { closedName } from './protected.ts'
 import type { Denial } from './result.ts'
 
@@ -120,16 +120,8 @@ function systemFix(directory: string): Pick<Denial, 'fix' | 'key'> {
   return isClosed ? { fix: '', key: '' } : { fix: `--tmpfs ${shellWord(directory)}`, key: 'zones' }
 }
 
-const WORKSPACE_ZONE = 'workspace'
-
 /** The flag that shows the same zone for writing. */
 const writableFix = (zone: PlannedZone): string => (zone.kind === 'socket' ? '' : zoneFlag(zone, 'rw'))
-
-/** The flag that shows the same zone in this mode. */
-export function zoneFlag({ name, source, target }: PlannedZone, mode: PlannedZone['mode']): string {
-  if (name === WORKSPACE_ZONE) return `--${mode} .`
-  return `--${mode} ${shellWord(source === target ? source : `${source}:${target}`)}`
-}
 
 function noSpaceDenial(line: string, { scratch, zones, workdir }: Plan): Found {
   const paths = wordsOf(line).map((word) => posix.resolve(workdir, word))

@@ -3,6 +3,7 @@
  * builds a sandbox. plan-run.ts makes the plan, start.ts runs it, leave.ts leaves it for the C client, report/ explains the outcome.
  * Edge: this process as the caller; the event loop.
  */
+import { isatty } from 'node:tty'
 import { type Captured, outcomeOfStatus } from '../backends/launch-status.ts'
 import { endedOnItsOwn, type Outcome } from '../backends/outcome.ts'
 import { appliedPending, isListed, pendingAfter } from '../cow/pending.ts'
@@ -20,6 +21,7 @@ import { missingNames } from '../report/missing-names.ts'
 import type { LedPaths } from '../report/observed.ts'
 import type { Result } from '../report/result.ts'
 import { absolutePathsIn, endOf } from '../report/stderr-denials.ts'
+import { writtenHints } from '../report/written-names.ts'
 import { withCallbacks } from './callbacks.ts'
 import { makeOwnDirectory } from './caller.ts'
 import { guardedLaunch, leave, makeCacheFor } from './leave.ts'
@@ -148,6 +150,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     homes: request.homes,
     led: ledRows(prepared, outcome),
     listening: listeningFor(prepared, outcome),
+    written: writtenFor(prepared, outcome),
     isCaptured: request.captured,
     pending: await pendingAfter({
       ...(outcome.layer === undefined ? {} : { layer: { ...outcome.layer, env: options.env ?? process.env } }),
@@ -163,11 +166,17 @@ function listeningFor({ plan }: Prepared, outcome: Outcome): readonly number[] {
   return listeningAmong(loopbackPorts(endOf(outcome.stderr)))
 }
 
+/** At a terminal only the words of the command are known: its stderr is the terminal. */
+function writtenFor({ plan, request }: Prepared, outcome: Outcome): readonly string[] {
+  if (request.captured || outcome.exitCode === 0 || !endedOnItsOwn(outcome) || !isatty(2)) return []
+  return writtenHints(request.command, plan, (path) => existing([path]).length > 0)
+}
+
 /** Some names of the sandbox's root lie above the workspace on the host. The result has their path on the host, or leaves them out. */
 function ledRows(prepared: Prepared, { observed }: Outcome): LedPaths {
   const reads = (observed?.rows ?? []).filter(({ what }) => what === 'hidden-read').map(({ path }) => normal(path))
   const elsewhere = reads.filter((path) => existing([path]).length === 0)
-  const led = (path: string) => ledOut({ paths: [path], modules: [], isPythonModule: false }, prepared)[0]
+  const led = (path: string) => ledOut({ paths: [path], modules: [] }, prepared)[0]
   return new Map(elsewhere.map((path) => [path, led(path)]))
 }
 
@@ -189,7 +198,7 @@ function hiddenPaths(
   const said = missingNames(endOf(outcome.stderr))
   const led = ledOut({ ...said, paths: said.paths.filter((name) => !hidden.includes(name)) }, prepared)
   const relative = request.command.slice(1).filter((word) => /^[^-/]/.test(word))
-  const named = ledOut({ paths: relative, modules: [], isPythonModule: false }, prepared)
+  const named = ledOut({ paths: relative, modules: [] }, prepared)
   return {
     hidden: [...hidden.map((path) => invisiblePath(path, prepared) ?? { path }), ...led],
     invisible: [

@@ -34,7 +34,6 @@ export function ledOut(names: MissingNames, run: Prepared): readonly InvisiblePa
   const found = [
     ...names.paths.flatMap((name) => ledOutByName(name, place) ?? []),
     ...names.modules.flatMap((name) => moduleAbove(name, place) ?? []),
-    ...environmentElsewhere(names, place),
   ]
   const told = found.filter(({ path }) => !run.request.homes.some((home) => holdsCredentials(path, home)))
   return told.filter((one, at) => told.findIndex(({ path }) => path === one.path) === at)
@@ -106,21 +105,6 @@ function moduleAbove(name: string, place: Place): InvisiblePath | undefined {
   const candidates = above(place.zone.source).map((directory) => posix.join(directory, 'node_modules', name))
   const path = candidates.find((candidate) => realOf(candidate) !== undefined)
   return path === undefined ? undefined : withRoot(path, place)
-}
-
-const ENVIRONMENTS = ['.venv', 'venv', 'env'] as const
-
-/** `activate` puts the environment's path on the host into PATH: the command then takes the system's Python without a word, or finds no program. */
-function environmentElsewhere(names: MissingNames, { run, zone, directory }: Place): readonly InvisiblePath[] {
-  const isActivated = run.request.command.some((word) => /\/activate\b/.test(word))
-  if (!isActivated || zone.source === zone.target) return []
-  const isMissed = (environment: string): boolean =>
-    names.isPythonModule ||
-    names.paths.some((name) => /^\w[\w.+-]*$/.test(name) && realOf(posix.join(environment, 'bin', name)) !== undefined)
-  const found = ENVIRONMENTS.map((name) => posix.join(directory, name)).filter(
-    (path) => realOf(posix.join(path, 'pyvenv.cfg')) !== undefined && isMissed(path),
-  )
-  return found.map((path) => ({ path, flags: SAME_PATH }))
 }
 
 /* ---- the root of a project ---- */

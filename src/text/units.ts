@@ -70,7 +70,7 @@ export function parseSize(value: unknown): Reading<number> {
   const text = value.trim()
   if (text === '0') return understood(0)
   const match = SIZE.exec(text)
-  if (match === null) return misunderstood(EXPECTED_SIZE, value)
+  if (match === null) return misunderstoodNumber(EXPECTED_SIZE, text, value)
   const factor = SIZE_FACTORS[(match[2] ?? '').charAt(0).toLowerCase()] ?? 1
   return exactProduct({
     amount: match[1] ?? '',
@@ -78,6 +78,19 @@ export function parseSize(value: unknown): Reading<number> {
     expected: 'a size that is a whole number of bytes below 8 PiB',
     value,
   })
+}
+
+/** The unit that a number of this size most often lacks; a few of a size may be anything. */
+function unitFor(expected: string, amount: number): string | undefined {
+  if (expected === EXPECTED_TIME) return amount < 1_000 ? 's' : 'ms'
+  if (amount < 16) return undefined
+  return amount < KIB ** 2 ? 'm' : 'b'
+}
+
+/** Most of these mistakes are a number without its unit. */
+function misunderstoodNumber(expected: string, text: string, value: unknown): Misunderstood {
+  const unit = /^\d{1,15}$/.test(text) ? unitFor(expected, Number(text)) : undefined
+  return { ...misunderstood(expected, value), ...(unit === undefined ? {} : { near: `${text}${unit}` }) }
 }
 
 const TIME_FACTORS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -91,7 +104,7 @@ const EXPECTED_TIME = 'a time such as 30s, 500ms or 5m'
 export function parseDuration(value: unknown): Reading<number> {
   if (value === 0 || value === '0') return understood(0)
   const match = typeof value === 'string' ? TIME.exec(value.trim()) : null
-  if (match === null) return misunderstood(EXPECTED_TIME, value)
+  if (match === null) return misunderstoodNumber(EXPECTED_TIME, String(value).trim(), value)
   const factor = TIME_FACTORS[match[2] ?? ''] ?? 1
   return exactProduct({
     amount: match[1] ?? '',

@@ -27,6 +27,8 @@ const MEANT = `
   -w /a => --workdir /a | --cwd /a => --workdir /a | --chdir=/a => --workdir /a | -C /a => --workdir /a | -t => --tty
   -it => --tty | -ti => --tty | --network none => --net none | --network=host => --net host
   --network bridge => --net record | --unshare-net => --net none | --share-net => --net host
+  -A => --rw . --net host | --allow-all => --rw . --net host | --shm-size 1g => --shm 1g
+  --deny-net => --net none | --deny-net=a.org => --deny-host a.org
   --allow-net => --net record | --allow-net=a.org,b.org:8080 => --allow-host a.org --allow-host b.org:8080
   -p 8080:80 => --publish 8080:80 | -p 127.0.0.1:8080:80/tcp => --publish 127.0.0.1:8080:80 | -p8080 => --publish 8080
   -m 512m => --memory 512m | -m1g => --memory 1g | --pids-limit 64 => --pids 64
@@ -46,6 +48,9 @@ const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] =
   [['--dev-bind', '/dev/kvm', '/dev/kvm'], /--device \/dev\/kvm/],
   [['--read-only'], /^--read-only: leave it out/],
   [['--readonly'], /leave it out/],
+  ...['--unshare-user-try', '--unshare-cgroup-try', '--as-pid-1'].map(
+    (flag) => [[flag], /leave it out: .*namespaces/] as const,
+  ),
   [['--blacklist=/a'], /^--blacklist: leave it out: only what is named/],
   [['--private'], /^--private: leave it out: the home/],
   [['--private-home'], /leave it out/],
@@ -57,12 +62,13 @@ const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] =
   [['--env-file', 'f'], /^--env-file: name each variable \(--env NAME=VALUE\)/],
   [['-i'], /^-i: leave it out: stdin/],
   [['--interactive'], /leave it out: stdin/],
-  ...['-d', '--detach', '-dit'].map((flag) => [[flag], /^-[-\w]+: llm-do run -- COMMAND starts/] as const),
+  ...['-d', '--detach', '-dit'].map((flag) => [[flag], /^-[-\w]+: llm-do run starts/] as const),
   ...['-q', '--quiet'].map((flag) => [[flag], /leave it out: nothing is printed/] as const),
   ...['--dns', '--dns-search'].map((flag) => [[flag, '192.0.2.1'], /--add-host NAME=ADDRESS/] as const),
   [['--network', 'mine'], /^--network: there are no networks by name: --allow-host/],
   [['-p', '53:53/udp'], /^-p: only TCP/],
-  [['--shm-size', '1g'], /resources\.shm/],
+  [['--memory-swap', '1g'], /--swap SIZE/],
+  ...['--ulimit', '--oom-score-adj'].map((flag) => [[flag, '1'], /--memory, --cpus/] as const),
   ...['-u', '--user', '--uid', '--gid'].map(
     (flag) => [[flag, '1000'], /leave it out: the command is never root/] as const,
   ),
@@ -78,7 +84,14 @@ const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] =
   ),
   ...['ipc', 'pid', 'uts', 'userns', 'cgroupns'].map((kind) => [[`--${kind}`, 'host'], /leave it out/] as const),
   [['--rm'], /^--rm: leave it out: nothing is left/],
-  [['--name', 'n'], /llm-do run --name NAME/],
+  [['--name', 'n'], /llm-do run --name n starts/],
+  ...['--restart', '--label', '--log-driver'].map((flag) => [[flag, 'x'], /leave it out: nothing/] as const),
+  ...['--platform', '--pull'].map((flag) => [[flag, 'x'], /leave it out: the programs/] as const),
+  ...['profile', 'sound', '3d', 'video'].map((part) => [[`--no${part}`], /leave it out: no device/] as const),
+  ...['run', 'sys', 'ffi'].map((part) => [[`--allow-${part}`], /leave it out: every program/] as const),
+  [['--no-prompt'], /leave it out/],
+  [['--symlink', 'usr/bin', '/bin'], /leave it out: the links/],
+  ...['read', 'write'].map((part) => [[`--deny-${part}`, '/a'], /leave it out: only what is named/] as const),
   [['--hostname', 'n'], /leave it out/],
   [['--new-session'], /leave it out/],
   [['--init'], /leave it out/],
@@ -117,9 +130,9 @@ describe('an option of another program', () => {
 })
 
 describe('a command line of another program', () => {
-  const problemOf = (words: readonly string[]) => {
+  const problemOf = (words: readonly string[], before?: readonly string[]) => {
     try {
-      readCommandLine(words, true)
+      readCommandLine(words, true, before)
     } catch (error) {
       return error
     }
@@ -145,6 +158,27 @@ describe('a command line of another program', () => {
     expect(problemOf(['-w', '/a', '-lc', 'x y', '--network', 'none', 'name'])).toMatchObject({
       hint: "llm-do exec --workdir /a --net none -lc 'x y' name",
     })
+  })
+
+  test.each([
+    ['exec', '-d --name web -p 8080:80 -- ./serve', 'llm-do run --name web --publish 8080:80 -- ./serve'],
+    ['exec', '-dit --rm alpine ./serve', 'llm-do run -- ./serve'],
+    [
+      'run',
+      '--name web -d -v .:/app -w /app node:20 npm start',
+      'llm-do run --name web --rw .:/app --workdir /app -- npm start',
+    ],
+    ['run', '--rm -it -v .:/app alpine ls -l', 'llm-do exec --tty --rw .:/app -- ls -l'],
+    ['exec', '--rm -it ubuntu', 'llm-do exec --tty -- sh'],
+    ['exec', '--rm ghcr.io/a/b:1 ls', 'llm-do exec -- ls'],
+    ['exec', '--rm -- node:20 x', 'llm-do exec -- node:20 x'],
+    ['exec', '--rm ./a:b x', 'llm-do exec -- ./a:b x'],
+    ['exec', '--verbose node:20 x', 'llm-do exec --log -- node:20 x'],
+  ])('of docker %s %s is %s', (verb, line, hint) => {
+    const words = line.split(' ')
+    const isNamed = verb === 'run' && words[0] === '--name'
+    const before = verb === 'exec' ? undefined : isNamed ? words.slice(0, 2) : []
+    expect(problemOf(isNamed ? words.slice(2) : words, before)).toMatchObject({ hint })
   })
 
   test('has no such line where a part of it cannot be said', () => {

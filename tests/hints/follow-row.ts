@@ -50,7 +50,7 @@ async function run(script: string, { user, directory, mounts }: Site): Promise<R
 const DISCARD = `llm-do ps --cow | awk -v here="$PWD" 'index($4, here) == 1 { print $1 }' | xargs --no-run-if-empty llm-do discard`
 
 export async function follow(
-  { make = ':', mounts, provoke, said, follow: how = addFlags, shows = /(?:)/, gone }: Row,
+  { make = ':', mounts, provoke, said, code, follow: how = addFlags, shows = /(?:)/, gone }: Row,
   user: User,
 ): Promise<void> {
   const { path: directory, remove } = await newDirectory({ owner: user, mode: 0o755 })
@@ -62,6 +62,7 @@ export async function follow(
     expect(made).toMatchObject({ status: 0 })
     const refused = await run(provoke, site)
     expect(refused).toMatchObject({ output: expect.stringMatching(said) })
+    if (code !== undefined) expect(refused.output).toContain(`error ${code}: `)
     if (gone === undefined) expect(refused.status).not.toBe(0)
     const hint = said.exec(refused.output)?.[1] ?? ''
     const followed = await run(how(provoke, hint), site)

@@ -1,4 +1,5 @@
 /** The table of hints.system.test.ts. Scripts are of bash; they begin in an empty directory next to a new home. */
+import type { ErrorCode } from '../../src/error.ts'
 import type { Need } from '../support/needs.ts'
 import { currentUser, type User } from '../support/users.ts'
 import { addFlags, doFirst, doInstead, type Follow, insteadOf, without } from './follow.ts'
@@ -13,6 +14,8 @@ export interface Row {
   readonly provoke: string
   /** The message; the test follows its group. */
   readonly said: RegExp
+  /** The code of the error; a hint after a run has none. */
+  readonly code?: ErrorCode
   /** Gives its flags to the command line that failed, where nothing else is said. */
   readonly follow?: Follow
   /** Of the output in the end. */
@@ -62,6 +65,7 @@ const VISIBLE: Rows = {
     shows: /^seen$/m,
   },
   "a program of the caller's PATH, with what lies beside it": {
+    code: 'COMMAND_NOT_FOUND',
     make: TOOL,
     provoke: 'PATH=$PATH:$(dirname "$PWD")/tools/bin; llm-do exec -- tool here',
     said: /is not visible inside; to show it: (.*)/,
@@ -83,7 +87,15 @@ const VISIBLE: Rows = {
 /* ---- what cannot be run ---- */
 
 const NOT_RUN: Rows = {
+  'a word of bash in a script of sh': {
+    make: 'echo "export SEEN=seen" > vars; test "$(readlink /bin/sh)" != bash',
+    provoke: 'llm-do exec -c \'source ./vars; echo $SEEN; test -n "$SEEN"\'',
+    said: /hint: source is a word of bash, .*: (-lc) in the place of -c/,
+    follow: (script, hint) => script.replace(' -c ', ` ${hint} `),
+    shows: /^seen$/m,
+  },
   'a file without the execute bit': {
+    code: 'COMMAND_NOT_EXECUTABLE',
     make: 'printf "#!/bin/sh\\necho ran\\n" > script',
     provoke: 'llm-do exec -- ./script',
     said: /hint: give it the execute bit \((chmod \+x)\)/,
@@ -97,17 +109,20 @@ const NOT_RUN: Rows = {
     follow: insteadOf('--backend namespace'),
   },
   'an option that does not exist': {
+    code: 'USAGE',
     provoke: 'llm-do exec --memry 1g -- true',
     said: HINT,
     follow: (_, hint) => hint,
     shows: /--memory/,
   },
   "a port of this host's loopback": {
+    code: 'POLICY_INVALID',
     provoke: 'llm-do exec --allow-host localhost:8080 -- true',
-    said: /for a port of this one: (--allow-local PORT)/,
-    follow: (script, hint) => insteadOf('--allow-host localhost:8080')(script, hint.replace('PORT', '8080')),
+    said: /for a port of this one: (--allow-local 8080),/,
+    follow: insteadOf('--allow-host localhost:8080'),
   },
   'a workshop that is here': {
+    code: 'POLICY_ESCALATION',
     make: 'llm-do init',
     provoke: 'llm-do exec --worker helper -- ls',
     said: /hint: llm-do exec (--workshop workshop\.yaml)/,
@@ -121,6 +136,7 @@ const NOT_RUN: Rows = {
     shows: /resources\.memory/,
   },
   'a profile that cannot be parsed': {
+    code: 'PROFILE_UNREADABLE',
     make: "printf 'sandbox: [' > p.yaml",
     provoke: 'llm-do exec --profile ./p.yaml -- true',
     said: /hint: (llm-do profiles show default)/,
@@ -135,6 +151,7 @@ const OPEN_STATE = 'mkdir -p ../home/.local/state/llm-do; chmod 755 ../home/.loc
 
 const ZONES: Rows = {
   'a kept home below a directory that is open to others': {
+    code: 'ZONE_INVALID',
     as: PLAIN,
     make: OPEN_STATE,
     provoke: 'llm-do exec --home agent -- true',
@@ -173,13 +190,27 @@ const ZONES: Rows = {
     said: /hint: to allow it: (.*)/,
     follow: (script, hint) => addFlags(script.replace('; sleep 9', ''), hint),
   },
+  'the same, kept for a look first': {
+    provoke: 'llm-do exec --rw . -- sh -c "mkdir .vscode; sleep 1; echo end"',
+    said: /hint: to let it end and decide by llm-do apply, in the place of --rw: (.*)/,
+    follow: insteadOf('--rw .'),
+    shows: /^end$/m,
+  },
   'what is taken back when a program outside made it': {
     provoke: 'llm-do exec --rw . -- sh -c "touch .envrc; sleep 9"',
     said: /hint: if a program outside the sandbox made it meanwhile: (mv .*)/,
     follow: (_, hint) => `${hint} && ls .envrc`,
     shows: /^\.envrc$/m,
   },
+  'a directory that is too deep to be looked at': {
+    make: 'mkdir -p z/out; cd z; d=$(printf %0200d 0); for i in $(seq 25); do mkdir $d; cd $d; done',
+    provoke: 'llm-do exec --rw z -- touch /workspace/z/out/made',
+    said: /hint: (name the directories that the command needs to write one by one)$/m,
+    // Node cannot remove such a directory.
+    follow: (script) => `${script.replace('--rw z ', '--rw z/out:/workspace/z/out ')}; s=$?; rm -rf z; exit $s`,
+  },
   'a file with a set-id bit as a writable zone of root': {
+    code: 'SETUP_FAILED',
     as: ROOT,
     make: 'cp /bin/true program; chmod u+s program',
     provoke: 'llm-do exec --rw program -- true',
@@ -232,6 +263,7 @@ const COPIES: Rows = {
     shows: /1 added/,
   },
   'nothing that waits': {
+    code: 'LAYER_NOT_FOUND',
     provoke: 'llm-do changes',
     said: /hint: (llm-do ps --cow)/,
     follow: (_, hint) => hint,
@@ -289,6 +321,7 @@ const WALLS: Rows = {
     follow: (script, hint) => script.replace('llm-do exec', hint),
   },
   'copy-on-write where no layer can be': {
+    code: 'NO_BACKEND',
     provoke: 'llm-do exec --backend wasm --cow . -- true',
     said: /hint: (--backend namespace), or/,
     follow: insteadOf('--backend wasm'),
@@ -365,12 +398,23 @@ const LOCAL: Rows = {
   },
 }
 
+/** The port is allowed, and the name is that of the sandbox. */
+const BY_NAME: Rows = {
+  'a server of this host, at the loopback, with its port allowed': {
+    provoke: `${SERVE}; llm-do exec --allow-local $PORT -- bash -c "exec 3<>/dev/tcp/localhost/$PORT; cat <&3"; s=$?; kill $!; rm port; exit $s`,
+    said: /port \d+ of this host is (host\.llm-do\.internal):\d+ inside, not localhost$/m,
+    follow: (script, hint) => script.replace('localhost', hint),
+    shows: /^served$/m,
+  },
+}
+
 /* ---- workers, logs ---- */
 
 const READER = `printf -- '---\\nname: w\\ndescription: Reads.\\ntoolsets:\\n  shell:\\n    rules:\\n      - { pattern: ls, approval: preApproved }\\n      - { pattern: cat, approval: preApproved }\\n      - { pattern: wc, approval: ask }\\n---\\nRead.\\n' > w.worker`
 
 const WORKERS: Rows = {
   'a pipe in the text of -c': {
+    code: 'COMMAND_BLOCKED',
     make: READER,
     provoke: "llm-do exec --worker w -c 'ls | cat'",
     said: /hint: (--allow-shell-syntax) /,
@@ -383,6 +427,72 @@ const WORKERS: Rows = {
   },
 }
 
+/* ---- what a name leads to, and where a result goes ---- */
+
+/** Others run at the same time. */
+const NAME = 'N=$(basename "$(dirname "$PWD")" | tr A-Z a-z)'
+
+const NAMES: Rows = {
+  'a profile that nearly has this name': {
+    code: 'PROFILE_NOT_FOUND',
+    provoke: 'llm-do exec --profile buld -- true',
+    said: /Did you mean "(build)"/,
+    follow: (script, hint) => script.replace('buld', hint),
+  },
+  'profiles in a circle': {
+    code: 'PROFILE_CYCLE',
+    make: `printf 'sandbox: { extends: ./b.yaml }\n' > a.yaml; printf 'sandbox: { extends: ./a.yaml }\n' > b.yaml`,
+    provoke: 'llm-do exec --profile ./a.yaml -- true',
+    said: /take "extends" out of one of: \S+, (\S+)$/m,
+    follow: (script, hint) => `sed -i 's/extends: [^ ]*//' ${hint}; ${script}`,
+  },
+  'a worker that is not there': {
+    code: 'WORKER_NOT_FOUND',
+    make: READER,
+    provoke: 'llm-do exec --worker nosuch -- ls',
+    said: /hint: (llm-do workers list)$/m,
+    follow: (script, hint) => `w=$(${hint} | awk '{ print $1; exit }'); ${script.replace('nosuch', '"$w"')}`,
+    shows: /^w\.worker$/m,
+  },
+  'a worker that cannot be read': {
+    code: 'WORKER_INVALID',
+    make: 'echo Read. > w.worker',
+    provoke: 'llm-do exec --worker w -- ls',
+    said: /hint: (llm-do workers check) /,
+    follow: (script, hint) => `${hint} | grep -q 'w.worker:1: ' && ${READER}; ${script}`,
+    shows: /^w\.worker$/m,
+  },
+  'a full place for the result': {
+    code: 'OUTPUT_FAILED',
+    provoke: 'llm-do exec --json -- true >/dev/full',
+    said: /hint: (look at where stdout leads)$/m,
+    follow: without('>/dev/full'),
+    shows: /"ok":true/,
+  },
+  'a name that is taken': {
+    code: 'SANDBOX_EXISTS',
+    as: ROOT,
+    make: `${NAME}; llm-do run --name "$N" -- sleep 60`,
+    provoke: `${NAME}; llm-do run --name "$N" -- true`,
+    said: /hint: (llm-do stop \S+), /,
+    follow: (script, hint) => `${hint}; ${script} && ${hint}`,
+  },
+  'a sandbox that is not there': {
+    code: 'SANDBOX_NOT_FOUND',
+    as: ROOT,
+    provoke: 'llm-do exec --in no-such-sandbox -- true',
+    said: /hint: (llm-do ps), /,
+    follow: (_, hint) => hint,
+    shows: /^ID .* COMMAND$/m,
+  },
+  'a failed run that is not known': {
+    code: 'RUN_NOT_FOUND',
+    provoke: 'llm-do why no-such-run',
+    said: /hint: (llm-do why --list), /,
+    follow: (_, hint) => hint,
+  },
+}
+
 export const ROWS = Object.entries<Row>({
   ...VISIBLE,
   ...NOT_RUN,
@@ -392,5 +502,7 @@ export const ROWS = Object.entries<Row>({
   ...WALLS,
   ...NETWORK,
   ...LOCAL,
+  ...BY_NAME,
   ...WORKERS,
+  ...NAMES,
 }).map(([title, row]) => ({ title, ...row }))

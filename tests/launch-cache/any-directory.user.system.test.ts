@@ -175,6 +175,14 @@ const SHAPES: Readonly<Record<string, Shape>> = {
     taken: /\/linked\/\.git is not a directory$/,
   },
   'below a linked worktree': { cwd: () => made(at('linked/src')), taken: /\/linked\/\.git is not a directory$/ },
+  'with a virtual environment': {
+    cwd: () => withMade(at('python'), () => writeFileSync(join(made(at('python/.venv')), 'pyvenv.cfg'), '')),
+    taken: /^it has \.venv\/pyvenv\.cfg$/,
+  },
+  'with a directory that only looks like an environment': {
+    cwd: () => dirname(made(at('unpython/.venv'))),
+    taken: true,
+  },
   'with directories that are protected': { cwd: () => dirname(made(at('settings/.vscode'))), taken: true },
   'with a protected name that is a link': {
     cwd: () => withMade(at('link'), () => linkOnce(at('link/.npmrc'))),

@@ -58,8 +58,8 @@ const closed = (
 })
 const BIND = `python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'`
 
-/** A package of a project with several, and a place with a virtual environment. */
-const [PACKAGE, PYTHON] = ['mono/packages/a', 'python']
+/** A package of a project with several. */
+const PACKAGE = 'mono/packages/a'
 
 const LED_OUT = (place: string): readonly Row[] => [
   hidden('a name that climbs out', 'cat ../../base.json', [`${place}/mono/base.json`, `--ro ${place}/mono`]),
@@ -77,24 +77,7 @@ const LED_OUT = (place: string): readonly Row[] => [
     ]),
     flags: ['--rw', '.'],
   },
-  hidden(
-    'a script of a virtual environment',
-    '.venv/bin/tool',
-    [`${place}/python/.venv/bin/python3`, '--same-path'],
-    PYTHON,
-  ),
-  hidden(
-    'a virtual environment that was activated',
-    '. .venv/bin/activate; python -c "import inside"',
-    [`${place}/python/.venv`, '--same-path'],
-    PYTHON,
-  ),
-  hidden(
-    'a program of a virtual environment that was activated',
-    '. .venv/bin/activate; tool',
-    [`${place}/python/.venv`, '--same-path'],
-    PYTHON,
-  ),
+  hidden('a script that names its interpreter in the project', './tool', [`${place}/${PACKAGE}/bin/sh`, '--same-path']),
 ]
 
 const SOCKETS = (place: string): readonly Row[] => [
@@ -181,6 +164,7 @@ const MAKE = `
   mkdir -p mono/packages/a mono/node_modules/dep python; cd mono
   echo '{ "workspaces": ["packages/*"] }' >package.json; echo '{}' >base.json; echo >node_modules/dep/index.js
   cd packages/a; echo 'require("../../base.json")' >climb.js; echo 'require("dep")' >module.js
+  mkdir bin; cp /bin/sh bin; printf '#!%s\\necho here\\n' "$PWD/bin/sh" >tool; chmod +x tool
   ln -s "$(realpath ../../../library)" far; ln -s ../../../library/data near
   cd ../../../python; python3 -m venv --without-pip .venv
   touch "$(echo .venv/lib/python3*/site-packages)/inside.py"
@@ -217,6 +201,20 @@ describeWith(['userns', 'git', 'python', 'strace'], 'a denial that is followed l
 
 describeWith(['userns', 'python'], 'nothing is denied', () => {
   test.each([
+    ['a script of a virtual environment', '.venv/bin/tool && echo here'],
+    ['python, activated', '. .venv/bin/activate; python -c "import inside" && echo here'],
+    ['a program of an environment, activated', '. .venv/bin/activate; tool && echo here'],
+    ['the environment of a writable directory', '. .venv/bin/activate; tool && echo here >made; cat made', '--rw', '.'],
+  ])('to %s', async (_, script, ...flags) => {
+    const place = await makePlace()
+    const { ok, stdout, denials } = await runHere([...flags, '-lc', script], {
+      cwd: join(place, 'python'),
+      env: { HOME: place },
+    })
+    expect({ ok, stdout, denials }).toEqual({ ok: true, stdout: 'here\n', denials: [] })
+  })
+
+  test.each([
     ['a search without a match', 'grep nomatch main.c'],
     ['a name that the host does not have either', 'cat nosuch ../nosuch /nosuch'],
     ['a file without rights', 'cat closed; exit 1'],
@@ -225,6 +223,15 @@ describeWith(['userns', 'python'], 'nothing is denied', () => {
     await writeFile(join(place, 'work/closed'), '', { mode: 0 })
     const { ok, denials, hints } = await runHere(['-c', script], { cwd: join(place, 'work'), env: { HOME: place } })
     expect({ ok, denials, hints }).toEqual({ ok: false, denials: [], hints: [] })
+  })
+
+  test('to sockets and FIFOs in TMPDIR where a writable zone lies below /tmp', async () => {
+    const place = await makePlace()
+    const script = `cd "$TMPDIR"; pwd; mkfifo f && ${BIND} && test "$TMUX_TMPDIR" = "$TMPDIR"`
+    const { ok, stdout, denials } = await runHere(['--rw', '.:/tmp/in/work', '-c', script], {
+      cwd: join(place, 'work'),
+    })
+    expect({ ok, stdout, denials }).toEqual({ ok: true, stdout: '/var/tmp\n', denials: [] })
   })
 
   test('to sockets and FIFOs of the scratch above a read-only zone', async () => {

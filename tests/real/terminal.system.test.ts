@@ -189,6 +189,38 @@ describeWith(['userns', 'python'], 'a person at a terminal whose command fails',
   })
 })
 
+describeWith(['userns', 'python'], 'a person at a terminal whose command writes what is read-only', () => {
+  const HINT = /^llm-do: hint: (\S+) is read-only in the sandbox; to write it: (.*)\r$/m
+  test.each([
+    ['a redirection', ['-c', 'echo 1 > made']],
+    ['a compiler', ['--', 'gcc', 'main.c', '-o', 'made']],
+    ['a program that writes', ['--', 'touch', 'made']],
+  ])('reads the flag that lets it: %s', async (_, command) => {
+    const cwd = await directoryWith({ 'main.c': 'int main(void) { return 0; }\n' })
+    const runner = programFor(currentUser())
+    // The second run is the client's.
+    for (const run of [1, 2]) {
+      const { screen } = await sitAt(cwd, [runner, ...command])
+      const [, path, flag = ''] = HINT.exec(screen) ?? []
+      expect({ run, path }).toEqual({ run, path: '/workspace/made' })
+      expect(await sitAt(cwd, [runner, ...flag.split(' '), ...command])).toMatchObject({ status: 0 })
+      await rm(join(cwd, 'made'))
+    }
+  })
+
+  test.each([
+    ['a search without a match', 'grep nomatch file'],
+    ['a refusal that is not ours', 'rm nosuch'],
+    ['an end of its own after a write that is open', 'echo 1 > /tmp/made; exit 3'],
+  ])('hears nothing after %s', async (_, script) => {
+    const cwd = await directoryWith({ file: 'text\n' })
+    for (const run of [1, 2]) {
+      const { screen } = await sitAt(cwd, [programFor(currentUser()), '-c', script])
+      expect({ run, screen }).toEqual({ run, screen: expect.not.stringContaining('llm-do:') })
+    }
+  })
+})
+
 /* A user who does not read the terminal, or types without end, does not keep a run from its end. */
 /** The surroundings of the runner, `"$@"`. Nothing reads the far end of `pipe`, which is a FIFO. */
 const AROUND = {

@@ -10,7 +10,10 @@ const hintsFor = (source: string, protect: readonly string[], path: string) =>
       setId: { count: 0, first: [] },
       configLocked: false,
     },
-    planFor('namespace', { zones: [plannedZone({ source, target: '/z', mode: 'rw', protect, git: { open: [] } })] }),
+    planFor('namespace', {
+      engine: 'unshare',
+      zones: [plannedZone({ source, target: '/z', mode: 'rw', protect, git: { open: [] } })],
+    }),
   )
 
 describe('The hint after a run that was stopped names the flag', () => {
@@ -29,7 +32,9 @@ describe('The hint after a run that was stopped names the flag', () => {
     ['of git directories', '/p', ['.vscode'], '/p/a/.git', '.git'],
     ['of one name in git directories', '/p', ['.vscode'], '/p/a/.git/hooks', '.git/hooks'],
   ])('%s', (_title, source, protect, path, name) => {
-    expect(hintsFor(source, protect, path)).toEqual([`to allow it: --protect-not ${name}`])
+    const [first, ...others] = hintsFor(source, protect, path)
+    expect(others).toEqual([`to let it end and decide by llm-do apply, in the place of --rw: --cow ${source}:/z`])
+    expect([first]).toEqual([`to allow it: --protect-not ${name}`])
   })
 
   test('but for what the policy itself protects, which no flag opens', () => {

@@ -113,6 +113,7 @@ const NEEDS = {
   mandoc: () => lacksProgram('mandoc'),
   'ssh-agent': () => lacksProgram('ssh-agent', 'ssh-add', 'ssh'),
   strace: () => lacksProgram('strace'),
+  'systemd-analyze': () => lacksProgram('systemd-analyze'),
   'network-clients': () =>
     lacksProgram(
       ...'curl wget busybox git ssh java javac go rustc gcc musl-gcc psql redis-cli dig nc npm'.split(' '),

@@ -182,3 +182,14 @@ test.each([
 ])('an age of %i ms is %s', (ms, text) => {
   expect(formatAge(ms)).toBe(text)
 })
+
+test.each([
+  [parseSize, '512', '512m'],
+  [parseSize, '1073741824', '1073741824b'],
+  [parseSize, '4', undefined],
+  [parseDuration, '10', '10s'],
+  [parseDuration, 1500, '1500ms'],
+] as const)('a number without its unit is answered with one: %o of %j is near %j', (parse, value, near) => {
+  expect(parse(value)).toMatchObject({ ok: false, ...(near === undefined ? {} : { near }) })
+  expect('near' in parse(value)).toBe(near !== undefined)
+})

@@ -1,0 +1,35 @@
+/**
+ * What was probably meant by a verb that does not exist: one of a container engine, or a program of this machine, which is not started.
+ *
+ * Edge: file system (access).
+ */
+import { accessSync, constants } from 'node:fs'
+import { delimiter, isAbsolute, join } from 'node:path'
+import { shellWord } from '../text/shell-word.ts'
+
+const OF_ENGINES: Readonly<Record<string, string>> = {
+  shell: 'llm-do exec --tty -- bash',
+  start: 'llm-do run -- COMMAND',
+  attach: 'llm-do logs -f, or llm-do exec --in NAME --tty -- sh',
+  inspect: 'llm-do ps --json, or llm-do exec --plan -- COMMAND',
+  list: 'llm-do ps',
+  status: 'llm-do ps',
+}
+
+function canRun(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** @param words the verb and what follows it */
+export function otherVerb(words: readonly string[], path = ''): string | undefined {
+  const [verb = ''] = words
+  if (Object.hasOwn(OF_ENGINES, verb)) return OF_ENGINES[verb]
+  const entries = path.split(delimiter).filter((entry) => isAbsolute(entry))
+  const isProgram = verb.includes('/') ? canRun(verb) : entries.some((entry) => canRun(join(entry, verb)))
+  return isProgram ? `llm-do exec -- ${words.map(shellWord).join(' ')}` : undefined
+}
