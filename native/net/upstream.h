@@ -21,7 +21,7 @@ int upstream_serves(const struct host *host, uint16_t port);
 struct host *upstream_host(void);
 uint16_t upstream_port(void);
 
-/* What has come of the answer. */
+/* The answer so far. */
 struct upstream_answer {
   char start[12]; /* HTTP/1.1 200 */
   unsigned size, matched; /* bytes of the head; of its end */

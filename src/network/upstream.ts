@@ -8,7 +8,7 @@ import { canonicalName, type HostRule, parseRule, printRule } from './host-rule.
 /** The first one that is set counts. */
 export const PROXY_VARIABLES = ['https_proxy', 'HTTPS_PROXY'] as const
 const DIRECT_VARIABLES = ['no_proxy', 'NO_PROXY'] as const
-/** What a plan depends on where the network is restricted. */
+/** A plan of a restricted network depends on them. */
 export const UPSTREAM_VARIABLES: readonly string[] = [...PROXY_VARIABLES, ...DIRECT_VARIABLES]
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -79,7 +79,7 @@ function written(env: Environment): string | undefined {
   return text === undefined || text === '' || isOff(firstOf(env, DIRECT_VARIABLES) ?? '') ? undefined : text
 }
 
-/** What a plan has of it. @returns a complaint that repeats no value */
+/** The part that a plan has. @returns a complaint that repeats no value */
 export function upstreamOf(env: Environment): Reading<Upstream | undefined> {
   const text = written(env)
   if (text === undefined) return understood(undefined)

@@ -392,12 +392,18 @@ s = socket.create_connection(('xn--pypl-53dc.test', 443))
 try: s.recv(1)
 except OSError: over.set()`
       await writeFile(join(by.cwd, 'paint.py'), program)
-      const { screen } = await play(by, `${PYTHON} paint.py`, [{ until: 'allow it?', type: 'n\n' }], '--ro', '.')
+      const steps = [
+        { until: 'allow it?', type: 'what\n' },
+        { until: 'y or n?', type: 'what\n' },
+        { until: 'y or n?', type: 'what\n' },
+        { until: 'y or n?', type: 'n\n' },
+      ]
+      const { screen } = await play(by, `${PYTHON} paint.py`, steps, '--ro', '.')
       expect(screen).toContain('\\u{1b}[2Jcu\\u{d}rl connects to port 443 of')
       expect(screen).toContain('xn--pypl-53dc.test (letters of another alphabet: look twice)')
       expect(screen.indexOf('painted over')).toBeGreaterThan(-1)
       const [, after = ''] = screen.split('[N]o ')
-      expect(after.startsWith('n')).toBe(true)
+      expect(after.split('y or n? n\r\n')[0]).toBe('what\r\ny or n? what\r\ny or n? what\r\n')
     })
 
     test('an answer is written to the profile of the person, and holds for the next run', async () => {

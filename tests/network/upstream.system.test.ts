@@ -81,7 +81,7 @@ curl -sS http://other.test/say; echo $?; curl -sS http://corp.test:8080/say; ech
         const asked = (await heads()).slice(before)
         expect([...new Set(asked)]).toEqual(['CONNECT corp.test:80 HTTP/1.1\r\nHost: corp.test:80\r\n\r\n'])
         expect(network).toContainEqual(expect.objectContaining({ host: 'corp.test', port: 80, verdict: 'allowed' }))
-        // The control: without the variable nobody knows the name.
+        // The control: without the variable the name is unknown.
         expect((await say('corp.test', { way, env: {} })).stdout).toBe('')
       },
     )
@@ -135,6 +135,9 @@ curl -sS http://other.test/say; echo $?; curl -sS http://corp.test:8080/say; ech
   test('a name that this host knows to be private stays closed, though the proxy would lead there, until it is listed', async () => {
     const before = (await heads()).length
     for (const host of ['loop.test', 'private.test']) expect((await say(host)).stdout).toBe('')
+    // By the proxy inside no name server is asked before.
+    const { stdout } = await say('private.test', { env: { https_proxy: PROXY, LLM_DO_EXEC_PROXY: 'on' } })
+    expect(stdout).not.toContain('host=')
     expect((await heads()).length).toBe(before)
     expect((await say('private.test', { hosts: ['private.test', '10.0.0.0/8'] })).stdout).toContain('host=private.test')
     expect((await heads()).length).toBe(before + 1)
@@ -159,7 +162,7 @@ curl -sS http://other.test/say; echo $?; curl -sS http://corp.test:8080/say; ech
     })
     expect([status, stderr.toString()]).toEqual([125, expect.stringContaining('https_proxy: expected')])
     expect(stderr.toString()).not.toContain(https_proxy.slice(0, 30))
-    // Without a network by name it is nobody's business.
+    // Without a network by name the variable does not matter.
     expect((await runCli(['--', 'true'], { through: world.through, env: { https_proxy } })).status).toBe(0)
   })
 
