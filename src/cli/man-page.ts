@@ -20,13 +20,12 @@ const EXIT_STATUSES: readonly (readonly [string, string])[] = [
 ]
 
 function optionEntry(option: ExplainedOption): Block {
-  const { name, argument, isArgumentOptional, help, unit, standard, repeats, environment } = option
+  const { name, argument, isArgumentOptional, help, unit, standard, repeats } = option
   const value = argument === undefined ? '' : isArgumentOptional ? `[=${argument}]` : ` ${argument}`
   const details = [
     repeats ? 'Repeatable.' : '',
     unit === undefined || argument === undefined || unit.includes('mapping') ? '' : `Value: ${unit}.`,
     standard === undefined || standard === '[]' || standard === 'false' ? '' : `Default: ${standard}.`,
-    `Variable: ${environment}.`,
   ]
   return entry(`--${name}`, value, [help, ...details].filter((part) => part !== '').join(' '))
 }
@@ -83,7 +82,7 @@ const BLOCKS: readonly Block[] = [
     'At a terminal (stdin and stderr), a run has a timeout only if an option, a variable or a profile other than default sets one.',
   ),
   paragraph(
-    'An option wins over its variable, and a variable over the profile. Sizes are 1024-based (512m, 2G, 512MiB); times have a unit (500ms, 30s, 5m).',
+    'Each option has a variable: **LLM_DO_EXEC_** and its name, as in LLM_DO_EXEC_ALLOW_HOST. An option wins over its variable, and a variable over the profile. Sizes are 1024-based (512m, 2G, 512MiB); times have a unit (500ms, 30s, 5m).',
     'In a variable, a repeatable option takes one value per line.',
   ),
   ...OWN_OPTIONS.map((option) => entry(option.flags, 'argument' in option ? ` ${option.argument}` : '', option.help)),

@@ -38,9 +38,13 @@ function rowsOf(key: string, { description, unit, standard, enum: words, shape }
 /** The rows as a Markdown list, for docs/reference/profiles.md. */
 export const keyList = (): string => KEY_ROWS.map(keyItem).join('\n')
 
+/** Defaults of booleans and lists, which the page names once. */
+const EMPTY: readonly string[] = ['false', '[]']
+
 function keyItem({ key, unit, standard, enum: words, description }: KeyRow): string {
-  const takes = words === undefined ? unit : words.map((word) => code(String(word))).join(', ')
-  const preset = standard === undefined ? '' : `; default ${standard}`
+  const takes =
+    words === undefined ? unit.replace('true or false', 'boolean') : words.map((word) => code(String(word))).join(', ')
+  const preset = standard === undefined || EMPTY.includes(standard) ? '' : `; default ${standard}`
   return listItem(`${code(key)} (${takes}${preset}): ${description.replaceAll('*', '\\*')}`)
 }
 
