@@ -59,6 +59,7 @@ struct staging {
   uid_t uid;      /* the sandbox's on the host */
   gid_t gid;
   int root; /* O_PATH of the tree's "/" */
+  int root_map; /* of a blank sandbox: root's id map; else -1 */
   int zones;
   int has_covers;
   int layer;     /* directory of copy-on-write zones; -1 without */
@@ -345,6 +346,14 @@ static void layer_zones(struct staging *staging) {
   }
 }
 
+/* A namespace takes as long as all the rest of a zone: in a blank sandbox that for root's directories is made before they are known. */
+static int open_map(const struct staging *staging, const struct zone *zone) {
+  int is_ready = staging->root_map >= 0 && zone->uid == 0 && zone->gid == 0;
+  int map = is_ready ? dup(staging->root_map) : idmap_open(zone->uid, zone->gid, staging->uid, staging->gid);
+  if (map < 0) fail("stage: make id map", zone->source);
+  return map;
+}
+
 /*
  * Root only. Each zone becomes an idmapped mount in which the owner of its root directory is the sandbox user. A file
  * system that cannot be idmapped is shown as it is, where everything belongs to others; for a writable zone that is
@@ -358,8 +367,7 @@ static int idmap_zones(struct staging *staging, const struct zone **failed) {
     if (zone->uid == staging->uid && zone->gid == staging->gid) continue;
     if (!mapped || mapped->uid != zone->uid || mapped->gid != zone->gid) {
       if (map >= 0) close(map);
-      map = idmap_open(zone->uid, zone->gid, staging->uid, staging->gid);
-      if (map < 0) fail("stage: make id map", zone->source);
+      map = open_map(staging, zone);
       mapped = zone;
     }
     int is_tree_mapped = idmap_apply(zone->tree, map) == 0;
@@ -635,6 +643,7 @@ static void prepare_as_root(struct staging *staging) {
   choose_identity_of_root(staging);
   layer_zones(staging);
   leave_groups();
+  if (launchfile_has_slots(staging->stage->file)) staging->root_map = idmap_open(0, 0, staging->uid, staging->gid);
   engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
   build_tree(staging);
 }
@@ -714,7 +723,7 @@ void stage_and_exec(const struct stage *stage) {
   staging.stage = stage;
   staging.uid = getuid();
   staging.gid = getgid();
-  staging.parent.fd = -1;
+  staging.parent.fd = staging.root_map = -1;
   fail_through(stage->control);
   if (!launchfile_has_namespaces(stage->file)) host_root_stage(stage);
   umask(0);
