@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism, getPriority } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, unmetNeeds } from '../support/needs.ts'
 import { descendantsOf, processesWith } from '../support/processes.ts'
@@ -154,6 +155,23 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
         'made\n',
       ])
     }
+  })
+
+  test('hides files of its directory, and has the network of its plan, as a cold run', async () => {
+    const options = ['--rw', '.', '--hide', '.env', '--allow-host', 'example.test']
+    const pool = await startPool({ options })
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    await mkdir(join(cwd, 'below'))
+    for (const path of ['.env', 'below/.env']) await writeFile(join(cwd, path), 'secret\n')
+    const look = sh('cat .env below/.env; echo mine >.env || echo closed; wc -l </proc/net/dev; cat /etc/resolv.conf')
+    await pool.run(look)
+    const cold = await pool.run(look, { cwd, env: { LLM_DO_EXEC_POOL: 'off' } })
+    const warm = await pool.runWarm(look, { cwd })
+    expect([warm.isWarm, warm.stdout.toString()]).toEqual([true, cold.stdout.toString()])
+    expect(warm.stdout.toString()).toMatch(/^closed\n/)
+    // The control: without the pattern the files are read.
+    const shown = await runCli(['--rw', '.', '--', ...look], { ...pool.call, cwd, program: 'llm-do-exec' })
+    expect(shown.stdout.toString()).toMatch(/^secret\nsecret\n/)
   })
 
   test('keeps the right to mount until its directories are there, and no longer', async () => {
