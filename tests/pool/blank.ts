@@ -1,12 +1,15 @@
 /** The attempts of the contract, each in a blank sandbox: its zones are mounted when the command comes. */
 import { once } from 'node:events'
+import { expect, test } from 'vitest'
 import { reasonWord } from '../../src/backends/child-process.ts'
 import { bytesInput } from '../../src/backends/input.ts'
 import { outcomeOfLaunch } from '../../src/backends/launch-status.ts'
 import { commandBlock, writeFrame } from '../../src/backends/namespace/frames.ts'
 import { FramedLine, FramedRun } from '../../src/backends/namespace/run-protocol.ts'
 import { FRAME } from '../../src/contract.ts'
-import { type Runner, runnerBy } from '../../src/doctor/self-test.ts'
+import { observeForDoctor } from '../../src/doctor/checks.ts'
+import type { Row } from '../../src/doctor/contract-types.ts'
+import { runnerBy, tryRow } from '../../src/doctor/self-test.ts'
 import { pathSlot, SLOT_MARK } from '../../src/launch-cache/slots.ts'
 import type { PlannedZone } from '../../src/plan/plan.ts'
 import { type Keeper, type KeeperWord, startKeeper } from '../../src/pool/keeper.ts'
@@ -17,13 +20,14 @@ import { plainLaunch } from '../../src/run/leave.ts'
 import { prepareZones } from '../../src/run/make-zones.ts'
 import { type ExecOptions, prepare } from '../../src/run/plan-run.ts'
 import { newRunId } from '../../src/run/run-id.ts'
+import { expectedKind } from '../escape/rows.ts'
 
 const OF_ZONES = new Set(['zone', 'protect', 'git', 'hide'])
 /** Words of an entry `zone`: its source, then its numbers. */
 const [SOURCE, DEVICE, INODE] = [1, 4, 5]
 
 /** The launch file of a plan with slots in the place of its zones. */
-export function blankLaunch(file: Uint8Array, zones: readonly Pick<PlannedZone, 'source'>[]): Uint8Array {
+function blankLaunch(file: Uint8Array, zones: readonly Pick<PlannedZone, 'source'>[]): Uint8Array {
   const words = Buffer.from(file).toString('latin1').split('\0')
   const slots = zones.map(({ source }) => Buffer.from(source).toString('latin1'))
   for (const [at, verb] of words.entries()) {
@@ -39,7 +43,7 @@ export function blankLaunch(file: Uint8Array, zones: readonly Pick<PlannedZone, 
 }
 
 /** The body of FRAME.places. */
-export const placesOf = (zones: readonly Pick<PlannedZone, 'source' | 'dev' | 'ino' | 'uid' | 'gid'>[]): Uint8Array =>
+const placesOf = (zones: readonly Pick<PlannedZone, 'source' | 'dev' | 'ino' | 'uid' | 'gid'>[]): Uint8Array =>
   Buffer.from(zones.map(({ source, dev, ino, uid, gid }) => [source, dev, ino, uid, gid, ''].join('\0')).join(''))
 
 async function readySandbox(keeper: Keeper): Promise<string> {
@@ -48,7 +52,7 @@ async function readySandbox(keeper: Keeper): Promise<string> {
   return word.id
 }
 
-export const blankRunner: Runner = runnerBy(async ({ stdin, onStdout, ...options }: ExecOptions) => {
+const blankRunner = runnerBy(async ({ stdin, onStdout, ...options }: ExecOptions) => {
   const env = options.env ?? process.env
   makeOwnDirectory(env)
   const prepared = await prepareZones(() => prepare(options))
@@ -78,3 +82,13 @@ export const blankRunner: Runner = runnerBy(async ({ stdin, onStdout, ...options
     keeper.release()
   }
 })
+
+/** A test for each row. */
+export function tryInBlank(rows: readonly Row[]): void {
+  for (const row of rows)
+    test(row.sentence, async () => {
+      const { landlockAbi } = await observeForDoctor(process.env)
+      const verdict = await tryRow(row, { engine: 'unshare', landlockAbi, runner: blankRunner })
+      expect(verdict, row.id).toMatchObject({ kind: expectedKind(row, landlockAbi) })
+    })
+}
