@@ -2,6 +2,7 @@
 import { mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { NAIVE } from './bwrap.mjs'
+import { withPool } from './pool.mjs'
 import { median } from './statistics.mjs'
 import { timeByTurns } from './stopwatch.mjs'
 
@@ -70,4 +71,79 @@ async function freshRows(bench) {
   ]
 }
 
-export const patterns = (bench) => freshRows(bench)
+/** Ready for runs one after the other, and for four at once; rounds of four in a block of a flood, ten times as many runs as the pool holds. */
+const [FEW, MANY, FLOOD_ROUNDS, FLOOD_BLOCKS] = [2, 8, 20, 5]
+const FRESH_POOL_GOAL = 0.55
+const FLOOD_GOALS = { cold: 0.9, pool: 1.25 }
+
+/** Each process in a directory that nothing has run in. */
+const inNew = (stage, words) => [
+  'sh',
+  '-c',
+  'mkdir "$0$$" && cd "$0$$" && exec "$@"',
+  join(stage.directory, 'new'),
+  ...words,
+]
+
+/** One pool for all directories. */
+function poolRow(bench) {
+  const { stage, runs } = bench
+  const warm = [stage.exec, '--rw', '.', '--', 'true']
+  stage.warm(warm)
+  return withPool(
+    stage,
+    FEW,
+    async ({ fill }) => {
+      const commands = {
+        bwrap: inNew(stage, [...NAIVE, 'true']),
+        pool: inNew(stage, warm),
+        none: inNew(stage, ['true']),
+      }
+      const times = await timeByTurns({ stage, commands, rounds: runs, before: fill })
+      bench.times['fresh directories, pool'] = times
+      const without = (name) => median(times[name]) - median(times.none)
+      return {
+        row: 'pool, --rw . in a fresh directory / naive bwrap, both without making the directory',
+        value: without('pool') / without('bwrap'),
+        goal: FRESH_POOL_GOAL,
+      }
+    },
+    ['--rw', '.'],
+  )
+}
+
+/** Blocks of one command by turns; the keeper alone refills the pool meanwhile. */
+function floodRows(bench) {
+  const { stage } = bench
+  const exec = [stage.exec, '--rw', '.']
+  const words = {
+    bwrap: [...NAIVE, 'true'],
+    cold: [...exec, ...bench.cold, '--', 'true'],
+    pool: [...exec, '--', 'true'],
+  }
+  for (const command of [words.cold, words.pool]) stage.warm(command)
+  const measure = async ({ fill }) => {
+    const times = Object.fromEntries(Object.keys(words).map((name) => [name, []]))
+    for (let block = 0; block < FLOOD_BLOCKS; block += 1)
+      for (const [name, command] of Object.entries(words)) {
+        await fill()
+        const commands = { [name]: inNew(stage, command) }
+        const { [name]: rows } = await timeByTurns({ stage, commands, rounds: FLOOD_ROUNDS, atOnce: 4 })
+        times[name].push(rows.reduce((sum, ns) => sum + ns, 0))
+      }
+    bench.times['fresh directories, four at once'] = times
+    return ['cold', 'pool'].map((name) => ({
+      row: `four at once, each in a fresh directory, ${name} / bwrap`,
+      value: median(times.bwrap) / median(times[name]),
+      goal: FLOOD_GOALS[name],
+      least: true,
+    }))
+  }
+  return withPool(stage, MANY, measure, ['--rw', '.'])
+}
+
+export const patterns = async (bench) => [
+  ...(await freshRows(bench)),
+  await poolRow(bench),
+  ...(await floodRows(bench)),
+]

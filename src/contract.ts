@@ -289,6 +289,8 @@ export const FRAME = {
   guards: 5,
   /** the seal of the client's plan, which must be the one that a warm sandbox was built from, or the command is refused */
   same: 7,
+  /** to a blank sandbox, before all else about its plan: the directories (places_write of native/lib/any-directory.h) */
+  places: 9,
   /** to a fork server, first of all: how the streams go (output or all), ended by NUL, then the launch file */
   plan: 6,
   /** int32: a signal for the command, by which the run ends */

@@ -112,7 +112,9 @@ static const char *base_name(const char *path) {
 struct run {
   struct call *call;
   struct launchfile file;
-  int fd; /* of the launch file; -1: it is in memory alone */
+  int fd; /* of the launch file; -1: it is in memory alone, filled from `plan` for `places` */
+  struct launchfile plan;
+  const struct places *places; /* NULL: the plan had no slots */
   char **env;
   struct capture capture;
   struct streams streams; /* the caller's, as they were: for a warm run only we can restore them */
@@ -296,18 +298,19 @@ static int find_places(const struct call *call, struct places *places) {
 /* The plan that serves every directory, filled in for those of this run. */
 static int fill_plan(struct run *run, const struct key *key) {
   static _Alignas(PAGE_OF_ITS_OWN) struct places places;
-  struct launchfile plan;
-  int fd = open_cached(key, &plan);
+  int fd = open_cached(key, &run->plan);
   if (fd < 0) return -1;
   close(fd);
-  if (find_places(run->call, &places) < 0 || places_unfit(&places, &plan, run->call->command[0])) return -1;
-  return places_fill(&places, &plan, &run->file);
+  if (find_places(run->call, &places) < 0 || places_unfit(&places, &run->plan, run->call->command[0])) return -1;
+  if (places_fill(&places, &run->plan, &run->file) < 0) return -1;
+  run->places = &places;
+  return 0;
 }
 
 /* Returns 0, or -1 where there is none. */
 static int open_plan(struct run *run, enum key_variables variables) {
   static _Alignas(PAGE_OF_ITS_OWN) struct key own, any;
-  run->fd = -1;
+  run->fd = -1, run->places = NULL;
   if (call_key(run->call, variables, &own) < 0) return -1;
   if (call_key_for_any(run->call, variables, &own, &any) == 0 && fill_plan(run, &any) == 0) return 0;
   run->fd = open_cached(&own, &run->file);
@@ -334,7 +337,7 @@ static int find_plan(struct run *run) {
   if (!(run->decided_by = rules_let_run(&run->file, run->call->script, run->call->command))) return -1;
   if (audit_open(&run->file, run->call->command) < 0) return -1;
   if (!result_is_sound(&run->file) || capture_open(&run->capture, &run->file) < 0) return -1;
-  run->sandbox = claim_sandbox(&run->file); /* all that follows it does not wait for */
+  run->sandbox = claim_sandbox(&run->file, run->places ? &run->plan : NULL, run->places); /* all that follows it does not wait for */
   run->env = command_environment(&run->file, run->call->given);
   return run->env ? watch_parent(run) : -1;
 }
@@ -375,7 +378,7 @@ static void run_cached(struct call *call) {
   if (find_plan(&run) < 0 || take_signals(&run) < 0) return;
   if (tell_warnings(&run.file) < 0) return forget_run(&run);
   streams_note(&run.streams);
-  struct claimant claimant = {&run.file, call->command, run.env, run.signals, run.parent, &run.capture};
+  struct claimant claimant = {&run.file, run.places ? &run.plan : NULL, call->command, run.env, run.signals, run.parent, &run.capture};
   enum claim claimed = run_in_pool(&run, &claimant, json, sizeof json);
   if (claimed != CLAIM_NONE) conclude(&run, claimed, json);
   /* A launch of its own where the run is recorded: what runs in this process closes the log. */

@@ -110,9 +110,10 @@ static int write_message(struct message *message, const struct claimant *claiman
 }
 
 /* For a sandbox that is not our child: it looks whether it is what the plan asks for. */
-static void write_plan(struct message *message, const struct launchfile *file, int is_same) {
+static void write_plan(struct message *message, const struct sandbox *sandbox, const struct claimant *claimant) {
+  const struct launchfile *file = claimant->file;
   struct entry check;
-  if (is_same && launchfile_find(file, V_CHECK, &check)) {
+  if (sandbox->has_same_plan && launchfile_find(sandbox->is_blank ? claimant->plan : file, V_CHECK, &check)) {
     message->bytes = check.word[0];
     message->plan = (struct frame){FRAME_SAME, (uint32_t)strlen(check.word[0])};
     return;
@@ -259,20 +260,34 @@ static int is_of_plan(int pool, const struct launchfile *file) {
   return length == MAC_TEXT - 1 && cached_has_seal(file, seal, MAC_TEXT - 1);
 }
 
-struct sandbox claim_sandbox(const struct launchfile *file) {
-  struct {
-    struct frame header;
-    struct inherited inherited;
-  } caller = {.header = {FRAME_CALLER, sizeof caller.inherited}};
-  struct sandbox sandbox = {.socket = -1};
+/* Then its name has no slot. */
+static int is_blank_pool(const struct launchfile *plan) {
+  struct entry pool;
+  return plan && launchfile_find(plan, V_POOL, &pool) && pool.word[0][0] != PLACE_SLOT;
+}
+
+/* The caller and its directories: a blank sandbox begins with them while the command is prepared. */
+static int announce(int fd, const struct places *places) {
+  static char words[PLACES_BYTES_MAX];
+  struct inherited inherited;
+  struct frame who = {FRAME_CALLER, sizeof inherited}, where = {FRAME_PLACES, (uint32_t)(places ? places_write(places, words) : 0)};
+  struct iovec parts[] = {{&who, sizeof who}, {&inherited, sizeof inherited}, {&where, sizeof where}, {words, where.size}};
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = places ? 4 : 2};
+  if (inherited_read(&inherited) < 0) return -1;
+  ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+  return sent < 0 ? -1 : send_rest(fd, parts, (int)message.msg_iovlen, (size_t)sent);
+}
+
+struct sandbox claim_sandbox(const struct launchfile *file, const struct launchfile *plan, const struct places *places) {
+  struct sandbox sandbox = {.socket = -1, .is_blank = is_blank_pool(plan)};
   int pool = open_pool(file);
   if (pool < 0) return sandbox;
   sandbox.socket = claim_any(pool); /* it wakes up meanwhile */
-  if (sandbox.socket >= 0 && (inherited_read(&caller.inherited) < 0 || send(sandbox.socket, &caller, sizeof caller, MSG_NOSIGNAL) != (ssize_t)sizeof caller)) {
+  if (sandbox.socket >= 0 && announce(sandbox.socket, sandbox.is_blank ? places : NULL) < 0) {
     close(sandbox.socket);
     sandbox.socket = -1;
   }
-  sandbox.has_same_plan = sandbox.socket >= 0 && is_of_plan(pool, file);
+  sandbox.has_same_plan = sandbox.socket >= 0 && is_of_plan(pool, sandbox.is_blank ? plan : file);
   close(pool);
   return sandbox;
 }
@@ -281,7 +296,7 @@ enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *cla
   static struct message message = {.given = {-1, -1, -1, -1}};
   struct reply reply = {.json = json, .room = room};
   int is_ready = write_message(&message, claimant) == 0 && (message.given[3] = eventfd(1, EFD_CLOEXEC)) >= 0;
-  write_plan(&message, claimant->file, sandbox->has_same_plan);
+  write_plan(&message, sandbox, claimant);
   /* A command that was not sent whole is never taken. */
   int is_sent = is_ready && send_message(sandbox->socket, &message) == 0;
   enum claim end = is_sent ? run_in(sandbox->socket, message.given[3], claimant, &reply) : CLAIM_NONE;

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "lib/any-directory.h"
 #include "lib/launch-cache.h"
 #include "client/capture.h"
 
@@ -18,7 +19,7 @@ enum claim {
 };
 
 struct claimant {
-  const struct launchfile *file;
+  const struct launchfile *file, *plan; /* as for claim_sandbox */
   char **command, **env;
   int signals; /* signalfd: what comes is passed on */
   int parent;  /* pidfd: its end is passed on as SIGTERM; -1 without */
@@ -27,11 +28,15 @@ struct claimant {
 
 struct sandbox {
   int socket;        /* -1 = there is none; closing it gives the sandbox up, and nothing was run */
+  int is_blank;      /* it has been told the directories */
   int has_same_plan; /* as far as its pool tells: it says so itself when it has been told which */
 };
 
-/* Claims a warm sandbox that may serve the plan, and tells it that a command comes: it looks at what it must look at meanwhile. */
-struct sandbox claim_sandbox(const struct launchfile *file);
+/*
+ * Claims a warm sandbox that may serve the plan, and tells it that a command comes: it looks at what it must look at meanwhile. `plan`: before
+ * its slots were filled for `places`; NULL where it had none.
+ */
+struct sandbox claim_sandbox(const struct launchfile *file, const struct launchfile *plan, const struct places *places);
 
 /* Runs a command in a claimed sandbox, if it serves the plan; closes its socket; json has room for `room` bytes. */
 enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *claimant, char *json, size_t room);

@@ -73,6 +73,43 @@ const char *places_add(struct places *places, const char *path, size_t length) {
   return failed ? because("%s cannot be looked at: %s", place->path, strerror(errno)) : path_unfit(place->path);
 }
 
+/* ---- as words ---- */
+
+size_t places_write(const struct places *places, char bytes[static PLACES_BYTES_MAX]) {
+  char *at = bytes;
+  for (size_t i = 0; i < places->count; i++) {
+    const struct stat *status = &places->place[i].status;
+    at = stpcpy(at, places->place[i].path) + 1;
+    at += sprintf(at, "%llu%c%llu%c%u%c%u%c", (unsigned long long)status->st_dev, 0, (unsigned long long)status->st_ino, 0, (unsigned)status->st_uid, 0,
+                  (unsigned)status->st_gid, 0);
+  }
+  return (size_t)(at - bytes);
+}
+
+static const char *next_word(const char **at, const char *end) {
+  const char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
+  if (nul) *at = nul + 1;
+  return nul ? word : "";
+}
+
+static int read_place(struct place *place, const char **at, const char *end) {
+  const char *path = next_word(at, end);
+  uint64_t number[4];
+  for (int i = 0; i < 4; i++)
+    if (parse_number(next_word(at, end), i < 2 ? UINT64_MAX : UINT32_MAX, &number[i]) < 0) return -1;
+  if (!is_tidy(path) || strlen(path) >= sizeof place->path) return -1;
+  memcpy(place->path, path, strlen(path) + 1);
+  place->status = (struct stat){.st_dev = number[0], .st_ino = number[1], .st_uid = (uid_t)number[2], .st_gid = (gid_t)number[3]};
+  return 0;
+}
+
+int places_read(struct places *places, const char *bytes, size_t size) {
+  const char *at = bytes, *end = bytes + size;
+  for (places->count = 0; at < end; places->count++)
+    if (places->count > PLACE_ZONES_MAX || read_place(&places->place[places->count], &at, end) < 0) return -1;
+  return 0;
+}
+
 /* ---- does it fit? ---- */
 
 /* To the directory above. Returns 0 at the root. */
@@ -303,6 +340,11 @@ static void make_fillings(const struct places *places, const struct launchfile *
 static const char *number_text(struct fillings *fillings, unsigned long long number) {
   snprintf(fillings->number, sizeof fillings->number, "%llu", number);
   return fillings->number;
+}
+
+const struct place *place_of(const struct places *places, const struct entry *zone) {
+  size_t at = (size_t)(zone->word[0][1] - '0');
+  return zone->word[0][1] >= '0' && at < places->count && strcmp(zone->word[0] + 2, "p") == 0 ? &places->place[at] : NULL;
 }
 
 /* The text for a slot, given its number and letter; NULL when there is no such slot. The text is valid until the next call. */

@@ -33,6 +33,15 @@ const char *places_begin(struct places *places);
 /* One more, by its path of `length` bytes. Returns NULL, or why no plan for any directory can serve it. */
 const char *places_add(struct places *places, const char *path, size_t length);
 
+/* As words, each ended by NUL, for another process. Returns their size. */
+#define PLACES_BYTES_MAX ((1 + PLACE_ZONES_MAX) * (PATH_MAX + 4 * 24))
+size_t places_write(const struct places *places, char bytes[static PLACES_BYTES_MAX]);
+/* -1: they are not that. */
+int places_read(struct places *places, const char *bytes, size_t size);
+
+/* The directory of a blank zone; NULL where there is none of that number. */
+const struct place *place_of(const struct places *places, const struct entry *zone);
+
 /*
  * Why the plan does not fit the directories, for people, or NULL where it does. `program`: the first word of the command, or NULL. The text
  * is valid until the next call.

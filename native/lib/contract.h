@@ -244,6 +244,7 @@ enum frame_kind {
   FRAME_INPUT = 4, /* the command's stdin, at most FRAME_DATA_MAX, the first unasked, then one for each want; empty = its end */
   FRAME_GUARDS = 5, /* a launch file: its at and content entries must hold, and a warm sandbox must have been built from the rest, if there is any, or the command is refused */
   FRAME_SAME = 7, /* the seal of the client's plan, which must be the one that a warm sandbox was built from, or the command is refused */
+  FRAME_PLACES = 9, /* to a blank sandbox, before all else about its plan: the directories (places_write of native/lib/any-directory.h) */
   FRAME_PLAN = 6, /* to a fork server, first of all: how the streams go (output or all), ended by NUL, then the launch file */
   FRAME_STOP = 8, /* int32: a signal for the command, by which the run ends */
   FRAME_TAKEN = 16, /* from now on the command may have been started */

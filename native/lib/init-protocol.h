@@ -18,6 +18,7 @@ enum {
   INIT_STDERR = 8,
   INIT_NETWORK = 9, /* engine bwrap with a restricted network: the socket of its helper (lib/net-protocol.h); engine unshare without
                        network: the socket to which names are asked for (sandbox/network.h), if it could be made */
+  INIT_ZONES = 10, /* of a blank sandbox, SOCK_SEQPACKET: its zones come by it from the stager, whose end is its end of file */
 };
 
 /* The kinds of report, in the order of a run. */
@@ -34,6 +35,7 @@ enum report_kind {
   REPORT_NOT_STARTED = 7, /* of a warm sandbox: what waited has ended, and was no command; step, path, error if it said why */
   REPORT_OBSERVED = 8,    /* the command's process: the listener of its calls by SCM_RIGHTS (sandbox/observe.h) */
   REPORT_EXECUTED = 9,    /* of a sandbox that serves other commands: its own one has been executed */
+  REPORT_MOUNTED = 10,    /* of a blank sandbox: its zones are there, and init has given up what it took to mount them */
 };
 
 #define READY_DESCRIPTORS 3

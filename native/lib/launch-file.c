@@ -135,6 +135,10 @@ int launchfile_has_namespaces(const struct launchfile *file) {
   return !launchfile_find(file, V_ENGINE, &engine) || strcmp(engine.word[0], "none") != 0;
 }
 
+int launchfile_has_slots(const struct launchfile *file) { return memchr(file->bytes, PLACE_SLOT, file->size) != NULL; }
+
+int launchfile_is_blank(const struct entry *zone) { return zone->word[0][0] == PLACE_SLOT; }
+
 int launchfile_has_filter(const struct launchfile *file) {
   struct entry entry = {.word = {""}};
   return launchfile_find(file, V_SECCOMP, &entry) && strcmp(entry.word[0], "off") != 0;

@@ -42,6 +42,11 @@ size_t launchfile_offset(const struct launchfile *file, size_t place);
 /* Whether the sandbox has namespaces and a tree of its own: all engines but `none`. */
 int launchfile_has_namespaces(const struct launchfile *file);
 
+/* Whether it is a plan for any directory whose slots are not filled: nothing but a blank sandbox can be built from it. */
+int launchfile_has_slots(const struct launchfile *file);
+/* Whether the directory of this V_ZONE entry is one of them, which comes with the command. */
+int launchfile_is_blank(const struct entry *zone);
+
 /* Whether a filter of system calls was asked for: a SIGSYS is its doing. */
 int launchfile_has_filter(const struct launchfile *file);
 

@@ -24,8 +24,6 @@ int is_fresh(const struct launchfile *plan) {
 
 /* Some 10 microseconds: nobody waits long for what asks for attention meanwhile. */
 #define LOOKS_AT_ONCE 8
-/* Many times what a client needs from its claim to its command. */
-#define LOOKS_HOLD_NS 5000000ull
 
 int looks_are_left(const struct looks *looks, const struct launchfile *plan) { return !looks->has_failed && looks->position < plan->count; }
 

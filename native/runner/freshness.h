@@ -19,6 +19,9 @@ struct looks {
   int has_failed;
 };
 
+/* So long what was seen is taken to be still there: many times what a client needs from its claim to its command. */
+#define LOOKS_HOLD_NS 5000000ull
+
 /* At what a sandbox was built from, and at what its client has planned. */
 struct looks_ahead {
   struct looks own, wanted;

@@ -47,29 +47,36 @@ static int concerns_us(const struct mounts *mounts, const char *line) {
   return 0;
 }
 
-/* All lines that concern us, each ended by NUL; NULL with errno. */
-static char *read_ours(const struct mounts *mounts, size_t *size) {
-  size_t total;
-  if (lseek(mounts->list.fd, 0, SEEK_SET) < 0) return NULL;
-  char *all = read_all(mounts->list.fd, LIST_MAX, &total), *end = all + total, *to = all;
-  if (!all) return NULL;
+/* All lines; NULL with errno. */
+static char *read_list(const struct mounts *mounts, size_t *size) {
+  return lseek(mounts->list.fd, 0, SEEK_SET) < 0 ? NULL : read_all(mounts->list.fd, LIST_MAX, size);
+}
+
+/* Of all lines keeps those that concern us. Returns their size. */
+static size_t keep_ours(const struct mounts *mounts, char *all, size_t size) {
+  char *end = all + size, *to = all;
   for (char *line = all, *newline; line < end && (newline = memchr(line, '\n', (size_t)(end - line))); line = newline + 1) {
     size_t length = (size_t)(newline - line) + 1;
     *newline = 0;
-    if (!concerns_us(mounts, line)) continue;
+    int is_ours = concerns_us(mounts, line);
+    *newline = '\n';
+    if (!is_ours) continue;
     memmove(to, line, length);
     to += length;
   }
-  *size = (size_t)(to - all);
-  char *ours = realloc(all, *size + 1); /* it is kept as long as the sandbox waits */
-  return ours ? ours : all;
+  return (size_t)(to - all);
 }
 
 int mounts_watch(struct mounts *mounts, const struct launchfile *file, const char *init) {
   mounts->file = file;
   mounts->init = init;
-  mounts->seen = read_ours(mounts, &mounts->seen_size);
-  return mounts->seen ? 0 : -1;
+  mounts->is_all = launchfile_has_slots(file);
+  mounts->seen = read_list(mounts, &mounts->seen_size);
+  if (!mounts->seen) return -1;
+  if (!mounts->is_all) mounts->seen_size = keep_ours(mounts, mounts->seen, mounts->seen_size);
+  char *kept = realloc(mounts->seen, mounts->seen_size + 1); /* as long as the sandbox waits */
+  if (kept) mounts->seen = kept;
+  return 0;
 }
 
 int mounts_below(const char *path, char *point, size_t room) {
@@ -86,15 +93,22 @@ int mounts_below(const char *path, char *point, size_t room) {
   return found;
 }
 
-int mounts_have_changed(const struct mounts *mounts) {
+static int is_same_list(const struct mounts *mounts, char *now, size_t size, char *seen) {
+  size_t kept = keep_ours(mounts, now, size), before = mounts->is_all ? keep_ours(mounts, seen, mounts->seen_size) : mounts->seen_size;
+  return kept == before && memcmp(now, seen, kept) == 0;
+}
+
+int mounts_have_changed(struct mounts *mounts) {
   size_t size;
-  char *now = read_ours(mounts, &size);
-  int is_same = now && size == mounts->seen_size && memcmp(now, mounts->seen, size) == 0;
-  free(now);
+  char *now = read_list(mounts, &size), *seen = malloc(mounts->seen_size + 1);
+  if (seen) memcpy(seen, mounts->seen, mounts->seen_size);
+  int is_same = now && seen && is_same_list(mounts, now, size, seen);
+  free(now), free(seen);
+  mounts->has_moved = 1;
   return !is_same;
 }
 
-int mounts_are_stale(const struct mounts *mounts) {
+int mounts_are_stale(struct mounts *mounts) {
   struct pollfd change = {mounts->list.fd, POLLPRI, 0};
-  return poll(&change, 1, 0) != 0 && mounts_have_changed(mounts); /* POLLERR | POLLPRI */
+  return (poll(&change, 1, 0) != 0 || mounts->has_moved) && mounts_have_changed(mounts); /* POLLERR | POLLPRI */
 }

@@ -89,10 +89,10 @@ int run_narrow_group(struct run *run) {
 static int tell_covers(struct run *run) { return covers_send(run->engine.control.fd, &run->guard) == 0 || errno == EPIPE || errno == ECONNRESET; }
 
 int run_guard(struct run *run) {
-  if (!covers_are_sent(&run->file)) return 0;
+  if (!covers_are_sent(&run->file) || launchfile_has_slots(&run->file)) return 0;
   int is_ready = guard_prepare(&run->guard, &run->file) == 0;
   run->guard.on_hidden = run_hide, run->guard.of_hidden = run;
-  if (is_ready && !run->warm.directory) guard_watch(&run->guard, now_ns());
+  if (is_ready && (!run->warm.directory || run->warm.is_blank)) guard_watch(&run->guard, now_ns());
   if (is_ready && tell_covers(run)) return 0;
   return run_record_failure(run, errno, is_ready ? "launch: send covers" : "launch: protect", run->guard.failed), -1;
 }

@@ -34,7 +34,10 @@ static int high(int fd) {
 
 int line_prepare(struct line *line, const char *directory, const char *id, const struct launchfile *file, const char *init) {
   copy_text(line->name, sizeof line->name, id);
+  struct entry check;
   line->own = file;
+  line->seal = launchfile_find(file, V_CHECK, &check) ? check.word[0] : NULL;
+  line->is_blank = launchfile_has_slots(file);
   line->directory = high(records_open(directory));
   line->mounts.list.fd = high(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
   line->listener.fd = high(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -137,7 +140,7 @@ static void take_descriptors(struct line *line, struct msghdr *message) {
 static int read_frame(struct line *line) {
   static const uint32_t longest[] = {
       [FRAME_CALLER] = sizeof(struct inherited), [FRAME_RUN] = FRAME_RUN_MAX, [FRAME_SIGNAL] = sizeof(int32_t), [FRAME_STOP] = sizeof(int32_t), [FRAME_INPUT] = FRAME_DATA_MAX,
-      [FRAME_GUARDS] = LAUNCHFILE_MAX, [FRAME_SAME] = MAC_TEXT - 1, [FRAME_PLAN] = STREAM_MODE_MAX + LAUNCHFILE_MAX};
+      [FRAME_GUARDS] = LAUNCHFILE_MAX, [FRAME_SAME] = MAC_TEXT - 1, [FRAME_PLACES] = PLACES_BYTES_MAX, [FRAME_PLAN] = STREAM_MODE_MAX + LAUNCHFILE_MAX};
   for (;;) {
     size_t begun = sizeof line->header;
     int in_header = line->have < begun;
@@ -165,10 +168,11 @@ static int read_frame(struct line *line) {
 }
 
 /* A client without descriptors is the library: the keeper is its own child and has inherited the same. */
-static int is_acceptable(const struct line *line) {
+static int is_acceptable(struct line *line) {
   if (line->is_another) return 0;
   /* A cold run is its client's own child, and has no gate: a client that sends one must not believe that it holds. */
   if (line->directory < 0) return line->given_count == 0 || line->given_count == 3;
+  if (line->is_blank != line->has_places) return 0;
   int is_known = line->given_count == 0 || (line->given_count >= 3 && line->same_inherited);
   return is_known && !mounts_are_stale(&line->mounts);
 }
@@ -193,9 +197,19 @@ static enum line_event on_guards(struct line *line) {
   return LINE_NOTHING;
 }
 
+static enum line_event on_places(struct line *line) {
+  if (!line->is_blank || line->has_places) return LINE_GONE;
+  line->has_places = 1;
+  return LINE_PLACES;
+}
+
+static int has_seal(const struct line *line) {
+  return line->seal && strlen(line->seal) == line->header.size && memcmp(line->seal, line->body, line->header.size) == 0;
+}
+
 static enum line_event on_same(struct line *line) {
   if (line->plan.bytes) return LINE_GONE;
-  if (line->own && cached_has_seal(line->own, line->body, line->header.size)) line->plan = *line->own;
+  if (line->own && has_seal(line)) line->plan = *line->own;
   else line->is_another = 1;
   return LINE_NOTHING;
 }
@@ -241,6 +255,7 @@ static enum line_event on_frame(struct line *line) {
   if (!line->has_command && line->header.kind == FRAME_CALLER) return on_caller(line);
   if (!line->has_command && line->header.kind == FRAME_GUARDS) return on_guards(line);
   if (!line->has_command && line->header.kind == FRAME_SAME) return on_same(line);
+  if (!line->has_command && line->header.kind == FRAME_PLACES) return on_places(line);
   if (!line->has_command && line->header.kind == FRAME_RUN) return on_run(line);
   if (!line->has_command) return LINE_GONE;
   if (has_signal && line->header.kind == FRAME_SIGNAL) return LINE_SIGNAL;
@@ -251,12 +266,15 @@ static enum line_event on_frame(struct line *line) {
 
 /* ---- waits and turns ---- */
 
+/* The command of a blank sandbox has come, and its directories have not. What its client sends behind it is for the command. */
+static int is_held(const struct line *line) { return line->directory >= 0 && line->has_command && !line->taken && !line->is_over; }
+
 void line_watch(struct line *line) {
   loop_watch(&line->mounts.list, line->directory >= 0 && !line->taken ? EPOLLPRI : 0);
   /* Before it is shown it does not listen, and would report a hang-up again and again. */
   loop_watch(&line->listener, line->shown ? EPOLLIN : 0);
   /* A client that has the status only has to close, and that need not wake us. */
-  loop_watch(&line->client, line->queued ? EPOLLIN | EPOLLOUT : line->is_over ? 0 : EPOLLIN);
+  loop_watch(&line->client, line->queued ? EPOLLIN | EPOLLOUT : line->is_over ? 0 : is_held(line) ? EPOLLRDHUP : EPOLLIN);
   loop_watch(&line->input, line->kept ? EPOLLOUT : 0);
   /* A client that does not read makes the command wait, not us. */
   for (int i = 0; i < 2; i++) loop_watch(&line->output[i], is_free(line) ? EPOLLIN : 0);
@@ -276,6 +294,13 @@ static int is_awaited(const struct line *line) { return line->directory >= 0 && 
 
 int line_is_announced(const struct line *line) { return is_awaited(line) && line->same_inherited; }
 
+int line_places(struct line *line, struct places *places) {
+  if (places_read(places, line->body, line->header.size) < 0) return -1;
+  struct entry slots;
+  uint64_t count;
+  return launchfile_find(line->own, V_SLOTS, &slots) && parse_number(slots.word[0], 1 + PLACE_ZONES_MAX, &count) == 0 && count == places->count ? 0 : -1;
+}
+
 int line_has_guards(const struct line *line) { return is_awaited(line) && line->plan.bytes && line->plan.bytes != line->own->bytes; }
 
 enum line_event line_read(struct line *line) {
@@ -292,6 +317,7 @@ enum line_event line_read(struct line *line) {
 
 enum line_event line_relay(struct line *line) {
   uint32_t came = line->listener.got;
+  if (is_held(line) && line->client.got) return loop_close(&line->client), LINE_GONE;
   if (line->mounts.list.got && !line->taken && mounts_have_changed(&line->mounts)) return LINE_GONE;
   if (came) let_in(line);
   if (line->input.got) feed(line);

@@ -12,6 +12,7 @@
  */
 #pragma once
 
+#include "lib/any-directory.h"
 #include "lib/frames.h"
 #include "lib/loop.h"
 #include "runner/host-mounts.h"
@@ -38,7 +39,9 @@ struct line {
   int given[FRAME_DESCRIPTORS_MAX]; /* by the client, until they are handed over */
   int given_count;
   int same_inherited;
-  const struct launchfile *own; /* what a warm sandbox is built from */
+  const struct launchfile *own; /* what a warm sandbox is built from, with the directories of a blank one as soon as it has them */
+  const char *seal;     /* of that plan before; NULL = it has none */
+  int is_blank, has_places;
   struct launchfile plan; /* of the client, or its guards alone; none: size is 0 */
   int is_another; /* the client's plan, by its seal */
   int wants_plan; /* of a fork server's child: nothing is taken before it */
@@ -58,6 +61,7 @@ struct line {
 enum line_event {
   LINE_NOTHING,
   LINE_PLAN,   /* the plan of a cold run: line_take_plan */
+  LINE_PLACES, /* the directories of a blank sandbox: line_places */
   LINE_RUN,    /* a command has come: line_command, line_streams, then line_accept */
   LINE_SIGNAL, /* the client got a signal: line_signal */
   LINE_STOP,   /* the run is to end by this signal: line_signal */
@@ -86,6 +90,8 @@ enum line_event line_relay(struct line *line);
 
 /* A client of a pool has said that it comes with a command, and it may be served. */
 int line_is_announced(const struct line *line);
+/* After LINE_PLACES: -1 = they are none that the sandbox could have. */
+int line_places(struct line *line, struct places *places);
 /* Its guards have come before its command, and are not those of the sandbox. */
 int line_has_guards(const struct line *line);
 /* Reads the bytes that the client has sent so far, without waiting. */

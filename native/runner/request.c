@@ -5,6 +5,7 @@
  */
 #include "runner/run.h"
 
+#include "lib/any-directory.h"
 #include "lib/fd-message.h"
 #include "lib/pages.h"
 #include "sandbox/root-fs.h"
@@ -27,6 +28,7 @@ void run_prepare_warm(struct run *run) {
   if (!run->warm.directory) return;
   errno = ESTALE;
   if (!is_fresh(&run->file)) run_refuse(run, "launch: plan", ""); /* what it builds would serve no client */
+  run->warm.is_blank = launchfile_has_slots(&run->file);
   if (line_prepare(&run->line, run->warm.directory, run->id, &run->file, run->init) < 0) run_refuse(run, "launch: warm", run->warm.directory);
 }
 
@@ -88,19 +90,42 @@ static int hand_over(struct run *run, const char *block, size_t size) {
 
 static int signal_start(const struct run *run) { return message_send(run->warm.waiting, "", 1, NULL, 0); }
 
+/* A host program that makes a protected name in between is not the command. */
+static int is_guarded(const struct run *run) { return run->warm.is_blank && now_ns() - run->warm.guarded_ns < LOOKS_HOLD_NS; }
+
 /* The covers were made with the tree: the client goes the cold way where they would be others now. The watches come first, so
  * that what is made after the look is seen by them. */
 static int guard_late(struct run *run) {
-  guard_watch(&run->guard, now_ns());
-  if (guard_is_fresh(&run->guard, &run->file)) return 0;
+  if (!run->warm.is_blank) guard_watch(&run->guard, now_ns());
+  if (is_guarded(run) || guard_is_fresh(&run->guard, &run->file)) return 0;
   return run_record_failure(run, ESTALE, "launch: protect", ""), -1;
 }
 
 static int is_served(const struct run *run) { return serves(&run->file, &run->line.plan, &run->warm.looks); }
 
+/* The stager hears of them first: it takes longer than all the rest. */
+int run_fill(struct run *run) {
+  static struct places places;
+  static char bytes[PLACES_BYTES_MAX];
+  struct launchfile filled;
+  size_t size = line_places(&run->line, &places) == 0 ? places_write(&places, bytes) : 0;
+  if (size == 0 || message_send(run->warm.zones, bytes, size, NULL, 0) < 0 || places_fill(&places, &run->file, &filled) < 0)
+    return run_record_failure(run, errno, "launch: directories", ""), -1;
+  run->file = filled;
+  run->warm.guarded_ns = now_ns();
+  return run_guard(run);
+}
+
+int run_take_command(struct run *run) {
+  size_t size;
+  char *block = line_command(&run->line, &size);
+  run->outcome.begun_ns = now_ns();
+  run->command.words = words_of(block, size);
+  return hand_over(run, block, size) < 0 ? line_refuse(&run->line), -1 : 0;
+}
+
 /* Everything before the word to start; -1 = there will be no start, and `run` says why. */
-static int make_ready(struct run *run, const char *block, size_t size) {
-  if (hand_over(run, block, size) < 0) return -1;
+static int make_ready(struct run *run) {
   if (run_begin_layer(run) < 0) return run_record_failure(run, errno, "launch: record of the layer", ""), -1;
   if (!is_served(run)) return run_record_failure(run, ESTALE, "launch: guards", ""), -1;
   return guard_late(run) < 0 ? -1 : run_measure_zones(run);
@@ -108,11 +133,7 @@ static int make_ready(struct run *run, const char *block, size_t size) {
 
 /* The client hears of it first: before FRAME_TAKEN it may still take another way. */
 int run_begin_command(struct run *run) {
-  size_t size;
-  char *block = line_command(&run->line, &size);
-  run->outcome.begun_ns = now_ns();
-  run->command.words = words_of(block, size);
-  if (make_ready(run, block, size) < 0) return line_refuse(&run->line), -1;
+  if (make_ready(run) < 0) return line_refuse(&run->line), -1;
   if (line_accept(&run->line) < 0) return 0;
   run->caller.is_kept = 0; /* the client's connection takes the place of the keeper's */
   return signal_start(run) == 0 ? 1 : (run_record_failure(run, errno, "launch: start", ""), -1);

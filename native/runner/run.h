@@ -87,6 +87,11 @@ struct run_warm {
   uint64_t deferred_ns;  /* when run_do_deferred is due; 0 = nothing is owed */
   int namespaces[2];     /* user and mount namespace, while it waits */
   int waiting;           /* the socket of its process that waits for the command */
+  int is_blank;          /* it was built from a plan with slots, and has its directories by the command */
+  int zones;             /* blank: where the stager hears of them */
+  int is_mounted;        /* blank: they are there */
+  int has_command;       /* which waits for that */
+  uint64_t guarded_ns;   /* blank: when it was looked through them */
 };
 
 struct run_stop {
@@ -201,7 +206,11 @@ int run_on_ready(struct run *run, const int *fds, int count);
 /* For a loop that watches the line: before a wait, and after it. */
 uint64_t run_watch_line(void *run);
 enum line_event run_relay(struct run *run);
-/* After LINE_RUN in a warm sandbox. 1 = the command was told to start; 0 = its client has gone, -1 = it will not start. */
+/* After LINE_PLACES in a blank sandbox: -1 = it cannot have them. */
+int run_fill(struct run *run);
+/* After LINE_RUN in a warm sandbox: hands it over. -1 = it will not start. */
+int run_take_command(struct run *run);
+/* Then, in a blank sandbox when it has its directories. 1 = the command was told to start; 0 = its client has gone, -1 = it will not start. */
 int run_begin_command(struct run *run);
 void run_leave_pool(struct run *run);
 /* What the start of a warm run has left for a quiet moment. */

@@ -158,6 +158,15 @@ static int seal_for_inside(struct run *run) {
   return fd;
 }
 
+/* The stager's end; -1 where the zones are in the plan. */
+static int open_zones(struct run *run) {
+  int ends[2];
+  if (!run->warm.is_blank) return -1;
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) run_refuse(run, "launch: socketpair", "");
+  run->warm.zones = ends[0];
+  return ends[1];
+}
+
 void run_start(struct run *run) {
   int control[2], errors[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0) run_refuse(run, "launch: socketpair", "");
@@ -171,13 +180,14 @@ void run_start(struct run *run) {
                         .layer = run->layer.fd,
                         .init = run->init,
                         .stdio = {run->stdio.own[0], run->stdio.own[1], run->stdio.own[2]},
+                        .zones = open_zones(run),
                         .network = -1,
                         .launch = getpid(),
                         .layer_id = run->layer.id,
                         .id = run->id};
   int network = network_is_restricted(&run->file) ? start_net_helper(run, control[1]) : -1;
   stage.network = network;
-  int *fds[] = {&stage.launch_file, &stage.command, &stage.control, &stage.errors, &stage.stdio[0], &stage.stdio[1], &stage.stdio[2], &stage.network};
+  int *fds[] = {&stage.launch_file, &stage.command, &stage.control, &stage.errors, &stage.stdio[0], &stage.stdio[1], &stage.stdio[2], &stage.network, &stage.zones};
   for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
     if (*fds[i] < 0) continue;
     *fds[i] = fcntl(*fds[i], F_DUPFD_CLOEXEC, 32);
@@ -187,6 +197,7 @@ void run_start(struct run *run) {
   if (run->engine.pid < 0) run_refuse(run, "launch: clone", "");
   if (run->engine.pid == 0) {
     close(control[0]); /* held, it would hide from us that launch is gone */
+    if (run->warm.is_blank) close(run->warm.zones); /* likewise */
     become_stager(run, &stage);
   }
   close(control[1]), close(errors[1]);

@@ -145,13 +145,29 @@ static void on_started(struct run *run, const struct report *report, int master)
   begin_command(run, report->at_ns);
 }
 
-static void on_command(struct run *run) {
-  if (run->stop.has_begun) return line_refuse(&run->line);
+static void begin_late(struct run *run) {
   int begun = run_begin_command(run);
   if (begun > 0) begin_command(run, now_ns()), must(run, run_start_sweeper(run));
   else if (begun < 0) run_kill(run);
   else run_stop(run, CAUSE_CANCELLED, 0);
   run_leave_pool(run);
+}
+
+/* In a blank sandbox it waits until the directories are there. */
+static void on_command(struct run *run) {
+  if (run->stop.has_begun) return line_refuse(&run->line);
+  if (run_take_command(run) < 0) return run_kill(run), run_leave_pool(run);
+  run->warm.has_command = 1;
+  if (!run->warm.is_blank || run->warm.is_mounted) begin_late(run);
+}
+
+static void on_mounted(struct run *run) {
+  run->warm.is_mounted = 1;
+  if (run->warm.has_command && !run->stop.has_begun) begin_late(run);
+}
+
+static void on_places(struct run *run) {
+  if (!run->stop.has_begun && run_fill(run) < 0) line_refuse(&run->line), run_kill(run);
 }
 
 /* It was told to start, and has not. Where it was stopped, that is the reason. */
@@ -204,6 +220,7 @@ static void on_report(struct run *run, const struct report *report, const int *f
     case REPORT_ENDED: on_ended(run, report); break;
     case REPORT_READY: must(run, run_on_ready(run, fds, count)); break;
     case REPORT_OBSERVED: on_observed(run, count ? fds[0] : -1); break;
+    case REPORT_MOUNTED: on_mounted(run); break;
     case REPORT_EXECUTED: must(run, run_open_exec_in(run)); break;
     case REPORT_NOT_STARTED: on_not_started(run, report); break;
     case REPORT_NO_EXEC: on_no_exec(run, report); break;
@@ -268,6 +285,7 @@ static void relay_line(void *of) {
   struct run *run = of;
   if (run->caller.call) return;
   switch (run_relay(run)) {
+    case LINE_PLACES: return on_places(run);
     case LINE_RUN: return on_command(run);
     case LINE_SIGNAL: return on_signal(run, line_signal(&run->line));
     case LINE_STOP: return cancel(run, line_signal(&run->line));

@@ -56,12 +56,12 @@ static uint64_t kept_from(const struct launchfile *file, const char *path) {
 
 /* Sockets and FIFOs of a zone would lead to host processes: they can be made, and where the kernel can tell reached, only in
  * file systems of our own and in zones that are declared open. */
-static void close_sockets(const struct launchfile *file) {
+static int close_sockets(const struct launchfile *file, uint64_t scoped) {
   long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (abi < LANDLOCK_RENAMES) fail_with(ENOSYS, "init: landlock version", "");
   uint64_t sockets = RIGHT_MAKE_SOCK | RIGHT_MAKE_FIFO | (abi >= LANDLOCK_CLOSES_SOCKETS ? RIGHT_RESOLVE_UNIX : 0);
   struct landlock_rules wanted = {.handled_fs = sockets | RIGHT_REFER};
-  if (abi >= LANDLOCK_SCOPES) wanted.scoped = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
+  if (abi >= LANDLOCK_SCOPES) wanted.scoped = scoped;
   size_t size = abi >= LANDLOCK_SCOPES ? sizeof wanted : abi >= 4 ? offsetof(struct landlock_rules, scoped) : offsetof(struct landlock_rules, handled_net);
   int rules = (int)syscall(SYS_landlock_create_ruleset, &wanted, size, 0);
   if (rules < 0) fail("init: landlock", "");
@@ -73,8 +73,7 @@ static void close_sockets(const struct launchfile *file) {
     int open = entry.verb == V_TMPFS || (entry.verb == V_ZONE && strcmp(entry.word[5], "open") == 0);
     if (open) allow_beneath(rules, path, (is_kind(path, S_IFDIR) ? sockets : sockets & RIGHT_RESOLVE_UNIX) & ~kept_from(file, path));
   }
-  if (syscall(SYS_landlock_restrict_self, rules, 0) < 0) fail("init: landlock", "");
-  close(rules);
+  return rules;
 }
 
 void scope_signals(void) {
@@ -99,12 +98,23 @@ void drop_capabilities(void) {
   if (syscall(SYS_capset, &header, nothing) < 0) fail("init: drop capabilities", "");
 }
 
-void give_up_privileges(const struct launchfile *file) {
+struct confinement confine_prepare(const struct launchfile *file, int keeps_signals) {
   struct entry entry;
+  int is_on = launchfile_find(file, V_LANDLOCK, &entry) && strcmp(entry.word[0], "on") == 0;
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("init: no_new_privs", "");
-  if (launchfile_find(file, V_LANDLOCK, &entry) && strcmp(entry.word[0], "on") == 0) close_sockets(file);
-  drop_bounding_set();
+  return (struct confinement){is_on ? close_sockets(file, SCOPE_ABSTRACT_SOCKETS | (keeps_signals ? SCOPE_SIGNALS : 0)) : -1};
+}
+
+void confine_enter(const struct confinement *confinement) {
+  if (confinement->rules >= 0 && syscall(SYS_landlock_restrict_self, confinement->rules, 0) < 0) fail("init: landlock", "");
+  if (confinement->rules >= 0) close(confinement->rules);
   drop_capabilities();
+}
+
+void give_up_privileges(const struct launchfile *file) {
+  struct confinement all = confine_prepare(file, 1);
+  drop_bounding_set();
+  confine_enter(&all);
 }
 
 /* ---- seccomp ---- */

@@ -14,6 +14,16 @@ void scope_signals(void);
 /* Landlock, all capabilities with the bounding set, no_new_privs. */
 void give_up_privileges(const struct launchfile *file);
 
+/*
+ * The same in two steps, for the init of a blank sandbox, which has zones to mount in between: no process under Landlock may. The process of
+ * the command takes the second step before it. `keeps_signals`: those of the process reach its own children alone.
+ */
+struct confinement {
+  int rules; /* -1: without Landlock */
+};
+struct confinement confine_prepare(const struct launchfile *file, int keeps_signals);
+void confine_enter(const struct confinement *confinement);
+
 /* The filter of the launch file, empty where it is off; of one file, for it is read into one place. 0, or -1 with errno. */
 int seccomp_read(const struct launchfile *file, struct sock_fprog *program);
 /* Installs it on the calling process; the last step before execve. 0, or -1 with errno. */

@@ -13,13 +13,18 @@
  * launch by a socket of its own, does the rest, and starts when launch says so. No other process in here is woken for that: that it
  * has started stands in a pipe which init reads at the end.
  *
+ * A blank sandbox (lib/any-directory.h) has no zones until a command comes, and init keeps the right to mount for them alone: it takes
+ * them from the stager, covers what launch has found in them, gives up the right, and says so. No command starts before.
+ *
  * A sandbox that serves (`serve` in its launch file) runs other commands, too, which launch hands over. Each has an attendant
  * (sandbox/exec-in.h), a process that is forked here, behind the same walls.
  */
+#include "lib/covers.h"
 #include "lib/init-protocol.h"
 #include "lib/pages.h"
 #include "lib/report-failure.h"
 #include "sandbox/command.h"
+#include "sandbox/cover.h"
 #include "sandbox/exec-in.h"
 #include "sandbox/seccomp-eval.h"
 #include "sandbox/confine.h"
@@ -311,11 +316,18 @@ static void keep_descriptors(struct child *child) {
   if (sys_close_range(child->gate >= 0 ? 6 : child->waiting >= 0 ? 5 : 4, end) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: close_range", "");
 }
 
+static void enter_directory(const struct launchfile *file, const struct command *command, int pipe) {
+  struct entry workdir;
+  if (launchfile_find(file, V_WORKDIR, &workdir) && chdir(workdir.word[0]) < 0) report_and_exit(pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
+  if (command->directory && chdir(command->directory) < 0) report_and_exit(pipe, REPORT_FAILED, "init: chdir", command->directory);
+}
+
 /* The note sends no wake-up. After it there is no way back: a reader that finds it knows that the command may have run. */
-static void wait_for_start(const struct child *child) {
+static void wait_for_start(const struct launchfile *file, const struct command *command, const struct child *child) {
   char byte;
   uint64_t opened;
   if (read(child->waiting, &byte, 1) != 1) _exit(125); /* launch is gone, or wants no command any more */
+  if (launchfile_has_slots(file)) enter_directory(file, command, child->pipe); /* by now it is mounted */
   if (child->gate >= 0 && read(child->gate, &opened, sizeof opened) != sizeof opened) _exit(125);
   struct report started = {.kind = REPORT_STARTED, .at_ns = now_ns()};
   if (write(child->pipe, &started, sizeof started) != sizeof started) _exit(125);
@@ -332,17 +344,14 @@ static void let_observe(const struct launchfile *file, int pipe) {
 }
 
 static _Noreturn void run(const struct launchfile *file, const struct command *command, struct child *child) {
-  struct entry workdir;
   take_streams(child->slave, child->pipe);
-  if (launchfile_find(file, V_WORKDIR, &workdir) && chdir(workdir.word[0]) < 0)
-    report_and_exit(child->pipe, REPORT_FAILED, "init: chdir", workdir.word[0]);
-  if (command->directory && chdir(command->directory) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: chdir", command->directory);
+  if (!launchfile_has_slots(file)) enter_directory(file, command, child->pipe);
   umask(command->umask);
   if (!launchfile_has_namespaces(file) && syscall(SYS_landlock_restrict_self, INIT_NETWORK, 0) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: landlock", "");
   let_observe(file, child->pipe);
   keep_descriptors(child);
   set_limits(file, child->pipe);
-  if (child->waiting >= 0) wait_for_start(child);
+  if (child->waiting >= 0) wait_for_start(file, command, child);
   if (seccomp_install(&child->filter) < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: seccomp", "");
   if (strchr(command->argv[0], '/')) {
     execve(command->argv[0], command->argv, command->env);
@@ -389,6 +398,12 @@ static int open_waiting(struct child *child) {
   return ends[1];
 }
 
+/* Before all that init still has to mount: its rules hold for that, too. */
+static void confine_child(const struct launchfile *file) {
+  struct confinement all = confine_prepare(file, 1);
+  confine_enter(&all);
+}
+
 /* Forks the command, or the process that waits for one. */
 static struct started start(const struct launchfile *file, const struct command *known, int names) {
   int pipe[2], master = -1, is_late = !known->argv[0], far = -1;
@@ -403,6 +418,7 @@ static struct started start(const struct launchfile *file, const struct command 
   if (child < 0) fail("init: fork", "");
   if (child == 0) {
     if (is_late) close(far); /* held, it would hide that launch is gone */
+    if (launchfile_has_slots(file)) close(INIT_ZONES), confine_child(file);
     settle(file, &own);
     struct late late = is_late ? wait_for_command(own.waiting) : (struct late){*known, -1};
     own.gate = late.gate;
@@ -594,8 +610,48 @@ static int finish_walls(const struct launchfile *file) {
   if (!has_covered_proc(file) && network_is_restricted(file)) make_network(file);
   int names = take_names(file);
   if (names < 0) (void)close(INIT_NETWORK); /* of a restricted network; EBADF without */
-  give_up_privileges(file);
+  if (!launchfile_has_slots(file)) give_up_privileges(file);
   return names;
+}
+
+/* ---- a blank sandbox ---- */
+
+static void mount_zone(int root, int tree, const struct entry *zone, const struct guard *covers) {
+  const char *target = zone->word[1];
+  int point = sys_openat2(root, target + 1, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH);
+  if (point < 0 || sys_move_mount(tree, point) < 0) fail("init: mount zone", target);
+  for (size_t i = 0; i < covers->zones; i++)
+    if (strcmp(covers->zone[i].target, target) == 0) cover_zone(root, tree, &covers->zone[i], strcmp(zone->word[2], "ro") != 0);
+  close(point), close(tree);
+}
+
+/* All that is left of our rights ends here. */
+static void take_zones(const struct launchfile *file, const struct confinement *confinement) {
+  struct report mounted = {.kind = REPORT_MOUNTED};
+  struct guard covers = GUARD_NONE;
+  struct entry entry;
+  size_t position = 0;
+  int trees[MESSAGE_DESCRIPTORS_MAX], count, next = 0, root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  char byte;
+  if (root < 0) fail("init: open", "/");
+  if (message_receive(INIT_ZONES, &byte, 1, 0, trees, &count) != 1) _exit(125); /* no command will come; a stager that has failed has said why */
+  close(INIT_ZONES);
+  if (covers_are_sent(file) && covers_receive(INIT_CONTROL, &covers) < 0) _exit(125); /* as above */
+  while (launchfile_next(file, &position, &entry)) {
+    if (entry.verb != V_ZONE || !launchfile_is_blank(&entry)) continue;
+    if (next == count) fail_with(EINVAL, "init: zones", entry.word[1]);
+    mount_zone(root, trees[next++], &entry, &covers);
+  }
+  close(root);
+  confine_enter(confinement);
+  send_report(&mounted, NULL, 0);
+}
+
+/* Its signals must reach the process of the command, which is under other rules. */
+static struct confinement prepare_blank(const struct launchfile *file) {
+  struct confinement own = confine_prepare(file, 0);
+  drop_bounding_set();
+  return own;
 }
 
 /* Without namespaces: what PID 1 has by itself, that orphans come to it and that its signals go no further than the sandbox. */
@@ -614,12 +670,16 @@ int main(int argc, char **argv) {
   fail_through(INIT_CONTROL);
   for (int fd = INIT_LAUNCH_FILE; fd <= INIT_STDERR; fd++)
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) fail("init: missing descriptor", "");
-  if (sys_close_range(INIT_NETWORK + 1, ~0u) < 0) fail("init: close_range", "");
   struct launchfile file = read_launch_file();
+  int is_blank = launchfile_has_slots(&file);
+  if (sys_close_range(is_blank ? INIT_ZONES + 1 : INIT_ZONES, ~0u) < 0) fail("init: close_range", "");
+  if (is_blank && fcntl(INIT_ZONES, F_SETFD, FD_CLOEXEC) < 0) fail("init: missing descriptor", "");
   struct command command = read_command(INIT_COMMAND);
   int signals = watch_children();
   int names = launchfile_has_namespaces(&file) ? finish_walls(&file) : (share_host(), -1);
+  struct confinement own = is_blank ? prepare_blank(&file) : (struct confinement){-1};
   struct started child = start(&file, &command, names);
+  if (is_blank) take_zones(&file, &own);
   int wait_status = wait_for(&file, &child, signals);
   report_end(&file, wait_status, require_start(&child));
   sched_yield(); /* launch may be waiting for this processor, and our own end takes long */

@@ -43,8 +43,8 @@ static void move_to(int from, int to) {
   if (dup2(from, to) < 0) fail("engine: dup2", "");
 }
 
-/* After those of init; closed by its execve. */
-#define GATE (INIT_NETWORK + 1)
+/* Closed by the execve of init, unless zones come by it. */
+#define GATE INIT_ZONES
 
 /* Closed where there is none to be placed. */
 static void place_or_close(int from, int to, int flags) {
@@ -64,7 +64,7 @@ static void move_descriptors(const struct stage *stage, int gate) {
   for (int i = 0; i < 3; i++) move_to(stage->stdio[i], INIT_STDIN + i);
   fail_through(INIT_CONTROL);
   place_or_close(stage->network, INIT_NETWORK, gate < 0 ? 0 : O_CLOEXEC);
-  place_or_close(gate, GATE, O_CLOEXEC);
+  place_or_close(gate, GATE, stage->zones < 0 ? O_CLOEXEC : 0);
   if (sys_close_range(GATE + 1, ~0u) < 0) fail("engine: close_range", "");
 }
 
@@ -164,13 +164,15 @@ static void set_hostname(const struct launchfile *file) {
   if (sethostname(hostname.word[0], strlen(hostname.word[0])) < 0) fail("engine: sethostname", hostname.word[0]);
 }
 
-/* init empties the bounding set; an id that is not root's keeps a capability over execve as an ambient one only. */
-static void keep_capability_of_init(void) {
-  uint32_t bit = 1u << CAP_SETPCAP; /* in the first word */
+/* init empties the bounding set, and mounts the zones of a blank sandbox; an id that is not root's keeps a capability over execve as an
+ * ambient one only. */
+static void keep_capabilities_of_init(int is_blank) {
+  uint32_t bits = 1u << CAP_SETPCAP | (is_blank ? 1u << CAP_SYS_ADMIN : 0); /* in the first word */
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-  struct __user_cap_data_struct sets[2] = {{.effective = bit, .permitted = bit, .inheritable = bit}};
+  struct __user_cap_data_struct sets[2] = {{.effective = bits, .permitted = bits, .inheritable = bits}};
   if (syscall(SYS_capset, &header, sets) < 0) fail("engine: capset", "");
   if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SETPCAP, 0, 0) < 0) fail("engine: keep capability", "");
+  if (is_blank && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_ADMIN, 0, 0) < 0) fail("engine: keep capability", "");
 }
 
 /* Our id is one that our new user namespace knows, and its capabilities stay: it knows no root. */
@@ -277,7 +279,7 @@ static _Noreturn void become_init(const struct stage *stage, const struct engine
   pivot_into(wait_for_tree(), proc);
   proc_show(stage->file);
   if (network_is_restricted(stage->file)) network_await_helper(INIT_NETWORK);
-  keep_capability_of_init();
+  keep_capabilities_of_init(stage->zones >= 0);
   execute(stage, "/" INIT_NAME, argv);
 }
 
@@ -335,8 +337,4 @@ int engine_clone_tree(const struct engine *engine, int root) {
   return tree;
 }
 
-void engine_finish(const struct engine *engine, int tree) {
-  if (!is_unshare(engine)) return;
-  pass_gate(engine, &tree, 1);
-  _exit(0);
-}
+void engine_give(const struct engine *engine, const int *trees, int count) { pass_gate(engine, trees, count); }

@@ -32,8 +32,8 @@ void engine_begin(struct engine *engine, const struct stage *stage, const struct
 /* A clone of the finished tree for init's process, `root` is its "/"; -1 where the engine is a program, which needs none. */
 int engine_clone_tree(const struct engine *engine, int root);
 
-/* Gives it to init's process, and ends. Returns where the engine is a program. */
-void engine_finish(const struct engine *engine, int tree);
+/* Gives it to init's process; and, to the init of a blank sandbox, the zones. */
+void engine_give(const struct engine *engine, const int *trees, int count);
 
 /*
  * In a user namespace that was just made, and by whoever made it: bounds what it may take of the quotas of its maker, to whom the kernel counts

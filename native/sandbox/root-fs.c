@@ -1,8 +1,10 @@
 #include "sandbox/root-fs.h"
 
+#include "lib/any-directory.h"
 #include "lib/covers.h"
 #include "lib/pages.h"
 #include "lib/init-protocol.h"
+#include "sandbox/cover.h"
 #include "sandbox/host-root.h"
 #include "sandbox/namespaces.h"
 #include "lib/report-failure.h"
@@ -34,6 +36,7 @@ typedef char number_text[24];
 
 struct zone {
   const char *source, *target;
+  uint64_t device, inode;
   int writable;
   int layered; /* copy-on-write: the tree becomes the lower directory of an overlay */
   int copied;  /* copy-on-write: the tree is that of a copy */
@@ -57,6 +60,7 @@ struct staging {
   gid_t gid;
   int root; /* O_PATH of the tree's "/" */
   int below; /* of what lies under it */
+  int root_map; /* of a blank sandbox: root's id map; else -1 */
   int zones;
   int has_covers;
   int layer;     /* directory of copy-on-write zones; -1 without */
@@ -71,17 +75,6 @@ struct staging {
   struct guard guard; /* of the writable zones, once launch has told it */
   struct zone zone[ZONES_MAX];
 };
-
-static void set_attributes(int tree, unsigned long long attributes, const char *path) {
-  struct mount_attr attr = {.attr_set = attributes, .propagation = MS_PRIVATE};
-  if (sys_mount_setattr(tree, AT_RECURSIVE, &attr) < 0) fail("stage: mount_setattr", path);
-}
-
-static int clone_tree(int source, const char *path) {
-  int tree = sys_open_tree(source, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | AT_RECURSIVE);
-  if (tree < 0) fail("stage: open_tree", path);
-  return tree;
-}
 
 /* ---- mount points ---- */
 
@@ -262,8 +255,8 @@ static const struct {
 
 /* Takes `source`. */
 static void show_device(struct staging *staging, int source, const char *target, uint64_t attributes) {
-  int tree = clone_tree(source, target);
-  set_attributes(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | attributes, target);
+  int tree = cover_clone(source, target);
+  cover_attributes(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | attributes, target);
   attach(staging, tree, target);
   close(tree);
   close(source);
@@ -308,35 +301,40 @@ static void make_dev(struct staging *staging) {
 
 /* ---- zones ---- */
 
+static struct zone *add_zone(struct staging *staging, const struct entry *entry) {
+  if (staging->zones == ZONES_MAX) fail_with(E2BIG, "stage: too many zones", entry->word[0]);
+  int copied = is_copied(entry);
+  struct zone *zone = &staging->zone[staging->zones++];
+  *zone = (struct zone){.source = entry->word[0],
+                        .target = entry->word[1],
+                        .writable = copied || strcmp(entry->word[2], "rw") == 0,
+                        .layered = is_layered(entry) && !copied,
+                        .copied = copied};
+  return zone;
+}
+
 static void read_zones(struct staging *staging) {
   struct entry entry;
   size_t position = 0;
   while (launchfile_next(staging->stage->file, &position, &entry)) {
-    if (entry.verb != V_ZONE) continue;
-    if (staging->zones == ZONES_MAX) fail_with(E2BIG, "stage: too many zones", entry.word[0]);
-    int copied = is_copied(&entry);
-    staging->zone[staging->zones++] = (struct zone){.source = entry.word[0],
-                                                    .target = entry.word[1],
-                                                    .writable = copied || strcmp(entry.word[2], "rw") == 0,
-                                                    .layered = is_layered(&entry) && !copied,
-                                                    .copied = copied};
+    if (entry.verb != V_ZONE || launchfile_is_blank(&entry)) continue;
+    struct zone *zone = add_zone(staging, &entry);
+    if (parse_number(entry.word[3], UINT64_MAX, &zone->device) < 0 || parse_number(entry.word[4], UINT64_MAX, &zone->inode) < 0)
+      fail_with(EINVAL, "stage: zone identity", zone->source);
   }
 }
 
 /* Opens a zone's source once. A source that was swapped for a link or another directory after planning is refused here. */
-static void open_zone(struct staging *staging, struct zone *zone, const struct entry *entry) {
-  uint64_t device, inode;
-  if (parse_number(entry->word[3], UINT64_MAX, &device) < 0 || parse_number(entry->word[4], UINT64_MAX, &inode) < 0)
-    fail_with(EINVAL, "stage: zone identity", zone->source);
+static void open_zone(struct staging *staging, struct zone *zone) {
   int source = sys_openat2(AT_FDCWD, zone->source, O_PATH, NO_LINKS);
   struct stat status;
   if (source < 0 || fstat(source, &status) < 0) fail("stage: open zone", zone->source);
-  if (status.st_dev != device || status.st_ino != inode) fail_with(ESTALE, "stage: zone was replaced", zone->source);
+  if (status.st_dev != zone->device || status.st_ino != zone->inode) fail_with(ESTALE, "stage: zone was replaced", zone->source);
   zone->uid = status.st_uid;
   zone->gid = status.st_gid;
   if (zone->copied) close(source), source = overlay_open_copy(staging->layer, staging->layers++, zone->source);
-  zone->tree = clone_tree(source, zone->source);
-  set_attributes(zone->tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (zone->writable ? 0 : MOUNT_ATTR_RDONLY), zone->source);
+  zone->tree = cover_clone(source, zone->source);
+  cover_attributes(zone->tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (zone->writable ? 0 : MOUNT_ATTR_RDONLY), zone->source);
   if (zone->layered) zone->upper = overlay_make_upper(staging->layer, staging->layers++, &status, zone->source);
   close(source);
 }
@@ -347,11 +345,7 @@ static void open_layer(struct staging *staging) {
 }
 
 static void open_zones(struct staging *staging) {
-  struct entry entry;
-  size_t position = 0;
-  int next = 0;
-  while (launchfile_next(staging->stage->file, &position, &entry))
-    if (entry.verb == V_ZONE) open_zone(staging, &staging->zone[next++], &entry);
+  for (int i = 0; i < staging->zones; i++) open_zone(staging, &staging->zone[i]);
 }
 
 static void layer_zones(struct staging *staging) {
@@ -361,6 +355,14 @@ static void layer_zones(struct staging *staging) {
     struct overlay overlay = {zone->tree, zone->upper, staging->privileged, staging->uid, staging->gid, zone->source};
     zone->tree = overlay_mount(&overlay);
   }
+}
+
+/* A namespace takes as long as all the rest of a zone: in a blank sandbox that for root's directories is made before they are known. */
+static int open_map(const struct staging *staging, const struct zone *zone) {
+  int is_ready = staging->root_map >= 0 && zone->uid == 0 && zone->gid == 0;
+  int map = is_ready ? dup(staging->root_map) : idmap_open(zone->uid, zone->gid, staging->uid, staging->gid);
+  if (map < 0) fail("stage: make id map", zone->source);
+  return map;
 }
 
 /*
@@ -376,8 +378,7 @@ static int idmap_zones(struct staging *staging, const struct zone **failed) {
     if (zone->uid == staging->uid && zone->gid == staging->gid) continue;
     if (!mapped || mapped->uid != zone->uid || mapped->gid != zone->gid) {
       if (map >= 0) close(map);
-      map = idmap_open(zone->uid, zone->gid, staging->uid, staging->gid);
-      if (map < 0) fail("stage: make id map", zone->source);
+      map = open_map(staging, zone);
       mapped = zone;
     }
     int is_tree_mapped = idmap_apply(zone->tree, map) == 0;
@@ -428,78 +429,7 @@ static void choose_identity_of_weak_root(struct staging *staging) {
   }
 }
 
-/* ---- protected paths ---- */
-
-static int is_mount_root(int fd) {
-  struct statx_start status;
-  if (sys_statx(fd, &status) < 0) fail("stage: statx", "");
-  return (status.attributes & STATX_MOUNT_ROOT) != 0;
-}
-
-/* Puts `tree` over `fd`, and takes its place: a mount point can be neither renamed nor removed. */
-static int put_over(int fd, int tree, const char *path) {
-  if (sys_move_mount(tree, fd) < 0) fail("stage: protect", path);
-  close(fd);
-  return tree;
-}
-
-static int cover(int fd, int readonly, const char *path) {
-  int tree = clone_tree(fd, path);
-  if (readonly) set_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, path);
-  return put_over(fd, tree, path);
-}
-
-static int open_step(int directory, const char *name, const char *path) {
-  int next = sys_openat2(directory, name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
-  if (next < 0) fail("stage: protect", path);
-  return next;
-}
-
-/* What launch saw, and nothing that took its place since. */
-static int open_covered(int zone, const struct guard_cover *cover) {
-  struct stat status;
-  int fd = open_step(zone, cover->path, cover->path);
-  if (fstat(fd, &status) < 0) fail("stage: protect", cover->path);
-  if (status.st_dev != cover->identity.dev || status.st_ino != cover->identity.ino) fail_with(ESTALE, "stage: protect", cover->path);
-  return fd;
-}
-
-/* Every directory on the way to a path is kept in its place, too. */
-static void cover_way(int zone, const char *path) {
-  char names[PATH_MAX];
-  copy_text(names, sizeof names, path);
-  int at = dup(zone);
-  if (at < 0) fail("stage: dup", path);
-  char *rest = NULL;
-  for (char *name = strtok_r(names, "/", &rest), *following; (following = strtok_r(NULL, "/", &rest)); name = following) {
-    int next = open_step(at, name, path);
-    if (!is_mount_root(next)) next = cover(next, 0, path);
-    close(at);
-    at = next;
-  }
-  close(at);
-}
-
-/* Of a read-only directory, what stays writable in it is cloned before it is covered: a clone of a read-only mount is one. */
-static void cover_with_kept(int zone, const struct guard_cover *holder) {
-  int *tree = calloc(holder->kept + 1, sizeof *tree);
-  if (!tree) fail("stage: memory", holder->path);
-  for (size_t i = 1; i <= holder->kept; i++) {
-    int fd = open_covered(zone, &holder[i]);
-    tree[i] = clone_tree(fd, holder[i].path);
-    close(fd);
-  }
-  close(cover(open_covered(zone, holder), 1, holder->path));
-  for (size_t i = 1; i <= holder->kept; i++) close(put_over(open_covered(zone, &holder[i]), tree[i], holder[i].path));
-  free(tree);
-}
-
-static void cover_path(int zone, const struct guard_cover *path) {
-  cover_way(zone, path->path);
-  if (path->kept) return cover_with_kept(zone, path);
-  int fd = open_covered(zone, path);
-  close(path->writable && is_mount_root(fd) ? fd : cover(fd, !path->writable, path->path));
-}
+/* ---- protected and hidden paths ---- */
 
 static const struct guard *covers_of_launch(struct staging *staging) {
   if (!staging->has_covers && covers_receive(staging->stage->control, &staging->guard) < 0) fail("stage: receive covers", "");
@@ -507,48 +437,20 @@ static const struct guard *covers_of_launch(struct staging *staging) {
   return &staging->guard;
 }
 
-/* ---- hidden files ---- */
-
-static int make_empty(struct staging *staging, int directory) {
-  const char *path = directory ? EMPTY_DIRECTORY : EMPTY_FILE;
+/* Before the first zone: a sandbox may need them later, when nothing can be made in its root any more. */
+static void make_empty(struct staging *staging, const char *path, int directory) {
   char self[64];
   int point = open_point(staging, path, directory);
   snprintf(self, sizeof self, "/proc/self/fd/%d", point);
   if (chmod(self, directory ? 0555 : 0444) < 0) fail("stage: empty file", path);
-  return point;
+  close(point);
 }
 
-static void put_empty(struct staging *staging, int fd, const char *path) {
-  struct stat status;
-  if (fstat(fd, &status) < 0) fail("stage: hide", path);
-  int empty = make_empty(staging, S_ISDIR(status.st_mode)), tree = clone_tree(empty, path);
-  set_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, path);
-  if (sys_move_mount(tree, fd) < 0) fail("stage: hide", path);
-  close(tree), close(empty), close(fd);
-}
-
-/* -1 = it is gone by now and cannot be read; launch covers the one that takes its place. */
-static int open_hidden(int root, const char *path) {
-  int fd = sys_openat2(root, path, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
-  if (fd < 0 && errno != ENOENT && errno != ENOTDIR) fail("stage: hide", path);
-  return fd;
-}
-
-/* Where a command could rename the directories above a hidden file, a pattern with a slash would not find it in the next run, and a layer
- * would show it as removed. */
-static void keep_way(const struct entry *zone, int root, const char *path) {
-  int fd = strcmp(zone->word[2], "ro") == 0 ? -1 : open_hidden(root, path);
-  if (fd < 0) return;
-  close(fd);
-  cover_way(root, path);
-}
-
-static void hide_path(struct staging *staging, const struct entry *zone, int root, const struct guard_cover *path) {
-  keep_way(zone, root, path->path);
-  int fd = open_hidden(root, path->path);
-  if (fd < 0) return;
-  if (path->hidden != HIDDEN_STEP) return put_empty(staging, fd, path->path);
-  close(is_mount_root(fd) ? fd : cover(fd, 0, path->path));
+static void make_empties(struct staging *staging) {
+  struct entry hide;
+  if (!launchfile_find(staging->stage->file, V_HIDE, &hide)) return;
+  make_empty(staging, EMPTY_DIRECTORY, 1);
+  make_empty(staging, EMPTY_FILE, 0);
 }
 
 /* A continued layer has more names than the directory below it, such as those that were renamed. */
@@ -557,29 +459,21 @@ static void hide_in_layer(struct staging *staging, int root, const struct entry 
   if (hide_read(&hide, staging->stage->file, entry) < 0) fail("stage: memory", entry->word[1]);
   struct walk walk = {.zone = root, .hide = &hide, .for_linked = 0, .entries_max = WALK_ENTRIES_MAX};
   if (hide.patterns > 0 && walk_zone(&walk) < 0) fail("stage: hide", walk.at);
-  for (size_t i = 0; i < walk.count; i++) hide_path(staging, entry, root, &(struct guard_cover){.path = walk.find[i].path, .hidden = HIDDEN_EMPTY});
+  for (size_t i = 0; i < walk.count; i++)
+    cover_hide(staging->root, root, &(struct guard_cover){.path = walk.find[i].path, .hidden = HIDDEN_EMPTY}, 1);
   walk_free(&walk);
   hide_free(&hide);
 }
 
-static void hide_files(struct staging *staging, const struct entry *entry) {
+/* What launch has found in the zone; of a continued layer also the names that are hidden. */
+static void cover(struct staging *staging, const struct entry *entry) {
   const struct guard_zone *zone = covers_are_sent(staging->stage->file) ? guard_zone_at(covers_of_launch(staging), entry->word[1]) : NULL;
   struct entry cow;
   int is_continued = is_layered(entry) && launchfile_find(staging->stage->file, V_COW, &cow) && strcmp(cow.word[1], "new") != 0;
   if (!is_continued && (!zone || zone->covers == 0)) return;
   int root = open_point(staging, entry->word[1], 1);
   if (is_continued) hide_in_layer(staging, root, entry);
-  for (size_t i = 0; zone && i < zone->covers; i++)
-    if (zone->cover[i].hidden) hide_path(staging, entry, root, &zone->cover[i]);
-  close(root);
-}
-
-static void protect(struct staging *staging, const char *target) {
-  const struct guard_zone *zone = guard_zone_at(covers_of_launch(staging), target);
-  if (!zone || zone->covers == 0) return;
-  int root = open_point(staging, target, 1);
-  for (size_t i = 0; i < zone->covers; i += 1 + zone->cover[i].kept)
-    if (!zone->cover[i].hidden) cover_path(root, &zone->cover[i]);
+  if (zone) cover_zone(staging->root, root, zone, strcmp(entry->word[2], "ro") != 0);
   close(root);
 }
 
@@ -628,8 +522,8 @@ static void make_scratch(struct staging *staging, const struct entry *entry) {
 
 /* Takes `from`. */
 static void show_readonly(struct staging *staging, int from, const char *source, const char *target) {
-  int tree = clone_tree(from, source);
-  set_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, source);
+  int tree = cover_clone(from, source);
+  cover_attributes(tree, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, source);
   attach(staging, tree, target);
   close(tree);
   close(from);
@@ -683,8 +577,8 @@ static void mount_cgroup_view(struct staging *staging, const char *target) {
   int view = new_cgroup_mount();
   if (view < 0) return;
   int files = open_point(staging, target, 1);
-  int cover = clone_tree(files, target);
-  set_attributes(cover, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, target);
+  int cover = cover_clone(files, target);
+  cover_attributes(cover, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, target);
   if (sys_move_mount(view, files) < 0 || sys_move_mount(cover, view) < 0) fail("stage: cgroup view", target);
   close(files), close(view), close(cover);
   forget_parent(staging);
@@ -705,10 +599,13 @@ static void build(struct staging *staging, const struct entry *entry, int *next_
     case V_REPLACE: replace_file(staging, entry->word[0], entry->word[1]); break;
     case V_CGROUP_VIEW: mount_cgroup_view(staging, entry->word[0]); break;
     case V_ZONE:
+      if (launchfile_is_blank(entry)) {
+        close(open_point(staging, entry->word[1], 1));
+        break;
+      }
       attach(staging, staging->zone[*next_zone].tree, entry->word[1]);
       close(staging->zone[(*next_zone)++].tree);
-      if (strcmp(entry->word[2], "rw") == 0) protect(staging, entry->word[1]);
-      hide_files(staging, entry);
+      cover(staging, entry);
       break;
     default: break;
   }
@@ -719,6 +616,7 @@ static void build_tree(struct staging *staging) {
   make_dev(staging);
   close(open_point(staging, "/proc", 1));
   bind_init(staging);
+  make_empties(staging);
   struct entry entry;
   size_t position = 0;
   int next_zone = 0;
@@ -765,12 +663,15 @@ static void prepare_as_root(struct staging *staging) {
   choose_identity_of_root(staging);
   layer_zones(staging);
   leave_groups();
+  if (launchfile_has_slots(staging->stage->file)) staging->root_map = idmap_open(0, 0, staging->uid, staging->gid);
   engine_begin(&staging->engine, staging->stage, &(struct ids){staging->uid, staging->gid});
   build_tree(staging);
 }
 
 static void prepare_as_user(struct staging *staging) {
   if (getuid() == 0) {
+    /* It would have to run as the owner of a directory that is not known yet. */
+    if (launchfile_has_slots(staging->stage->file)) fail_with(EPERM, "stage: blank", "");
     choose_identity_of_weak_root(staging);
     leave_groups();
     become(staging->uid, staging->gid);
@@ -804,12 +705,45 @@ static _Noreturn void become_engine(const struct staging *staging) {
   engine_execute(staging->stage);
 }
 
+/* ---- a blank sandbox ---- */
+
+static int name_zones(struct staging *staging, const struct places *places) {
+  struct entry entry;
+  size_t position = 0;
+  staging->zones = 0; /* those of the plan are in the tree */
+  while (launchfile_next(staging->stage->file, &position, &entry)) {
+    if (entry.verb != V_ZONE || !launchfile_is_blank(&entry)) continue;
+    const struct place *place = place_of(places, &entry);
+    if (!place) return -1;
+    struct zone *zone = add_zone(staging, &entry);
+    zone->source = place->path, zone->device = place->status.st_dev, zone->inode = place->status.st_ino;
+  }
+  return 0;
+}
+
+/* By their paths in our own namespace of mounts: no other one's can be cloned. Launch has looked whether the host's are still the same. */
+static void give_zones(struct staging *staging) {
+  static struct places places;
+  static char bytes[PLACES_BYTES_MAX];
+  const struct zone *failed = NULL;
+  int trees[MESSAGE_DESCRIPTORS_MAX], count;
+  ssize_t got = message_receive(staging->stage->zones, bytes, sizeof bytes, 0, trees, &count);
+  if (got <= 0) _exit(125); /* no command will come */
+  if (places_read(&places, bytes, (size_t)got) < 0 || name_zones(staging, &places) < 0 || staging->zones > MESSAGE_DESCRIPTORS_MAX)
+    fail_with(EINVAL, "stage: directories", "");
+  open_zones(staging);
+  if (staging->privileged && idmap_zones(staging, &failed) < 0) fail("stage: idmap zone", failed->source);
+  for (int i = 0; i < staging->zones; i++) trees[i] = staging->zone[i].tree;
+  engine_give(&staging->engine, trees, staging->zones);
+  idmap_reap();
+}
+
 void stage_and_exec(const struct stage *stage) {
   static _Alignas(PAGE_OF_ITS_OWN) struct staging staging;
   staging.stage = stage;
   staging.uid = getuid();
   staging.gid = getgid();
-  staging.parent.fd = -1;
+  staging.parent.fd = staging.root_map = -1;
   fail_through(stage->control);
   if (!launchfile_has_namespaces(stage->file)) host_root_stage(stage);
   umask(0);
@@ -821,6 +755,8 @@ void stage_and_exec(const struct stage *stage) {
   idmap_reap(); /* not before: by now they have ended */
   int tree = engine_clone_tree(&staging.engine, staging.root);
   notify_launch(&staging); /* not before: it wakes launch, which would take the processor from us */
-  engine_finish(&staging.engine, tree);
-  become_engine(&staging);
+  if (!engine_is_own(stage->file)) become_engine(&staging);
+  engine_give(&staging.engine, &tree, 1);
+  if (launchfile_has_slots(stage->file)) give_zones(&staging);
+  _exit(0);
 }

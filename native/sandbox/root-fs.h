@@ -10,6 +10,9 @@
  * Mount points are made in file systems of our own only. At the end it lets init's process go on and is gone, or
  * (bwrap) root becomes an unprivileged id with no groups, no_new_privs is set, and the engine is executed with nothing but
  * the run's id as its environment.
+ *
+ * A blank sandbox is built from a plan with slots: in the places of its zones there are mount points alone. Then the stager stays. When a
+ * command comes, launch names the directories; the stager opens them as it opens every zone, and gives them to init, which mounts them.
  */
 #pragma once
 
@@ -26,6 +29,7 @@ struct stage {
   const char *init; /* path of the init program; opened again in the new mount namespace, where it can be cloned */
   int layer;       /* directory of copy-on-write zones; -1 without */
   int stdio[3];    /* the command's own streams */
+  int zones;       /* of a blank sandbox: by it launch names the directories (lib/any-directory.h); else -1 */
   int network;     /* the helper's socket (lib/net-protocol.h), -1 where the network is not restricted */
   pid_t launch;    /* whose death is ours */
   const char *layer_id; /* its name in its directory */

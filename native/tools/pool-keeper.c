@@ -1,7 +1,7 @@
 /*
  * pool: keeps warm sandboxes ready (runner/line.h), and tells about the keepers of this user.
  *
- *   pool keep POOLS NAME SIZE IDLE    descriptor 3 the launch file, 4 the liveness pipe (optional); IDLE seconds, 0 = no end
+ *   pool keep POOLS NAME SIZE IDLE DIRECTORY   DIRECTORY where it is started, for people; descriptor 3 the launch file, 4 the liveness pipe (optional); IDLE seconds, 0 = no end
  *   pool status POOLS                 one JSON line a keeper
  *   pool stop POOLS [NAME...]         ends them, or those of these names; prints how many
  *   pool prune POOLS                  takes away what killed keepers left, prints how many there were
@@ -110,18 +110,17 @@ static int show_seal(int directory, const struct launchfile *file) {
   return launchfile_find(file, V_CHECK, &check) ? symlinkat(check.word[0], directory, POOL_SEAL) : 0;
 }
 
-static int write_lock(struct pool *pool, const struct launchfile *file) {
+static int write_lock(struct pool *pool, const struct launchfile *file, const char *directory) {
   struct entry entry;
   char *bytes = NULL;
-  size_t size = 0, position = 0;
+  size_t size = 0;
   FILE *out = open_memstream(&bytes, &size);
   if (!out) return -1;
   record_put_number(out, "pid", getpid());
   record_put_number(out, "size", pool->size);
   record_put_number(out, "started", time(NULL));
   record_put(out, "profile", launchfile_find(file, V_PROFILE, &entry) ? entry.word[0] : "");
-  for (int word = 0; launchfile_next(file, &position, &entry);)
-    if (entry.verb == V_KEY && word++ == KEY_DIRECTORY) record_put(out, "directory", entry.word[0]);
+  record_put(out, "directory", directory);
   if (fclose(out) != 0) return -1;
   int done = ftruncate(pool->lock, 0) == 0 && pwrite(pool->lock, bytes, size, 0) == (ssize_t)size ? 0 : -1;
   free(bytes);
@@ -352,7 +351,7 @@ static int lock_directory(struct pool *pool) {
 }
 
 static int usage(void) {
-  fprintf(stderr, "usage: pool keep POOLS NAME SIZE IDLE | pool status|stop|prune POOLS | pool stop POOLS NAME...\n");
+  fprintf(stderr, "usage: pool keep POOLS NAME SIZE IDLE DIRECTORY | pool status|stop|prune POOLS | pool stop POOLS NAME...\n");
   return 125;
 }
 
@@ -415,7 +414,7 @@ static int start_keeper(char **word) {
   if (taken < 0) return failed("open", pool.path);
   if (taken > 0) return print_word("kept", word[1]), 1;
   remove_sockets(pool.directory);
-  if (take_file(&pool, &file) < 0 || write_lock(&pool, &file) < 0) return failed("write", pool.path);
+  if (take_file(&pool, &file) < 0 || write_lock(&pool, &file, word[4]) < 0) return failed("write", pool.path);
   int signals = take_signals();
   if (signals < 0) return failed("signalfd", "");
   setsid();
@@ -515,7 +514,7 @@ static int each_keeper(const char *path, enum action action, char *const *names)
 
 int pool_main(int argc, char **argv) {
   static const char *const actions[] = {[STATUS] = "status", [STOP] = "stop", [PRUNE] = "prune"};
-  if (argc == 6 && strcmp(argv[1], "keep") == 0) return start_keeper(argv + 2);
+  if (argc == 7 && strcmp(argv[1], "keep") == 0) return start_keeper(argv + 2);
   for (int action = STATUS; argc == 3 && action <= PRUNE; action++)
     if (strcmp(argv[1], actions[action]) == 0) return each_keeper(argv[2], (enum action)action, NULL);
   if (argc > 3 && strcmp(argv[1], actions[STOP]) == 0) return each_keeper(argv[2], STOP, argv + 3);

@@ -292,7 +292,7 @@ export const SUBCOMMANDS = [
       { name: 'status', help: 'List the pools.', flags: [JSON_FLAG] },
       {
         name: 'stop',
-        help: 'End the pools of this directory.',
+        help: 'End the pools started in this directory.',
         flags: [{ name: 'all', help: 'End all pools of this user.' }],
       },
     ],

@@ -7,6 +7,7 @@
  */
 import { posix } from 'node:path'
 import type { LaunchRecord } from '../backends/namespace/launch-file.ts'
+import { KEY_CALLER } from '../contract.ts'
 import { type Place, type Places, planDigest } from '../plan/hash.ts'
 import type { PathFacts } from '../plan/mounts.ts'
 import { endsOf } from '../plan/names.ts'
@@ -18,7 +19,7 @@ import type { Request } from '../plan/request.ts'
 import { environmentFiles } from '../plan/virtual-environment.ts'
 import { isBelow, isWithin, SHARED_DIRECTORIES, SHARED_TREES, searchPath } from '../plan/well-known-paths.ts'
 import type { Policy } from '../policy/policy.ts'
-import { type CachedInputs, poolDigest } from './cached-launch.ts'
+import { type CachedInputs, poolDigest, poolName } from './cached-launch.ts'
 import { POOL_SLOT, SLOT_MARK, slotted } from './slots.ts'
 
 /** Directories that no host has, for the plan that a plan is held against. A layer goes to the file system of its zone, so that one is the same. */
@@ -84,8 +85,51 @@ export function forAnyDirectory(own: PlannedWords, other: PlannedWords, around: 
   const paths = commonPaths(own, other)
   if (paths === undefined) return { dependsOn: 'other paths were looked at than for another directory' }
   const conditions = conditionsOf(around, places)
-  const slots: LaunchRecord = ['slots', places.length, planDigest(own.plan, places), poolDigest(mine)]
-  return { words: { ...mine, key: mine.keyForAny, paths, conditions: [slots, ...conditions] } }
+  const digest = poolDigest(mine)
+  const slots: LaunchRecord = ['slots', places.length, planDigest(own.plan, places), digest]
+  const pool = servesEveryDirectory(mine) ? poolName(digest) : mine.pool
+  return { words: { ...mine, pool, key: mine.keyForAny, paths, conditions: [slots, ...conditions] } }
+}
+
+const isSlot = (word: unknown): boolean => typeof word === 'string' && word.startsWith(SLOT_MARK)
+const isBelowTarget = (path: unknown, target: string | number): boolean =>
+  typeof path === 'string' && isBelow(path, String(target))
+
+/**
+ * Whether a sandbox can be built before its directories are known, and get them with its command: they are zones without an overlay, nothing
+ * is mounted in them, and no other place of the sandbox depends on them or has to be guarded. Native code builds it (native/sandbox/root-fs.h).
+ */
+function servesEveryDirectory({ key, records }: Words): boolean {
+  const zones = records.filter(([verb]) => verb === 'zone')
+  const targets = zones.filter(([, source]) => isSlot(source)).map(([, , target = '']) => target)
+  return (
+    !isWeakRoot(key) &&
+    records.some(([verb, engine]) => verb === 'engine' && engine === 'unshare') &&
+    zones.every(([, source, , mode, , , sockets]) =>
+      isSlot(source) ? (mode === 'ro' || mode === 'rw') && sockets === 'closed' : mode === 'ro',
+    ) &&
+    records.every(([verb, source]) => verb !== 'hide' || isSlot(source)) &&
+    records.every((record) => hasSlotsInPlace(record)) &&
+    records.every(([, first, second]) => !targets.some((at) => isBelowTarget(first, at) || isBelowTarget(second, at)))
+  )
+}
+
+/** Of these the first word is the directory of a zone, of `zone` two more are its numbers. */
+const OF_ZONES = new Set(['zone', 'protect', 'git', 'hide', 'caller'])
+
+function hasSlotsInPlace([verb, first, ...rest]: LaunchRecord): boolean {
+  const others = verb === 'zone' ? [...rest.slice(0, 2), ...rest.slice(4)] : rest
+  const words: readonly (string | number | undefined)[] = OF_ZONES.has(verb) ? others : [first, ...others]
+  return !words.some((word) => typeof word === 'string' && word.includes(SLOT_MARK))
+}
+
+const CAP_SYS_ADMIN = 21n
+
+/** Root that cannot map ids runs as the owner of its zones (native/sandbox/root-fs.c). */
+function isWeakRoot(key: readonly string[]): boolean {
+  const [uid, capabilities = ''] = [key[KEY_CALLER.indexOf('uid')], key[KEY_CALLER.indexOf('capabilities')]]
+  const digits = /[0-9a-f]+$/.exec(capabilities)?.[0] ?? '0'
+  return uid === '0' && ((BigInt(`0x${digits}`) >> CAP_SYS_ADMIN) & 1n) === 0n
 }
 
 /** All but what guards a plan against changes on disk. */

@@ -63,6 +63,9 @@ export function poolDigest({ key, records }: Pick<CachedInputs, 'key' | 'records
   return createHash('sha256').update(plan).digest('hex')
 }
 
+/** The name of a pool that serves every directory; for one directory: nameIn of plan/hash.ts. */
+export const poolName = (digest: string): string => digest.slice(0, 16)
+
 function pairs(verb: Verb, identities: Readonly<Record<string, string>>): readonly LaunchRecord[] {
   return Object.entries(identities).map(([path, identity]): LaunchRecord => [verb, path, identity])
 }

@@ -25,6 +25,8 @@ export interface KeeperInputs {
   /** Seconds without a run after which it ends; 0 = never. */
   readonly idleSeconds: number
   readonly launchFile: Uint8Array
+  /** Where it is started, for people. */
+  readonly directory: string
   /** Ends with this process. */
   readonly endsWithUs: boolean
 }
@@ -46,9 +48,9 @@ export interface Keeper {
 
 /** Descriptors of native/tools/pool-keeper.c: 3 the launch file, 4 the liveness pipe. */
 export function startKeeper(inputs: KeeperInputs): Keeper {
-  const { pools, name, size, idleSeconds, launchFile, endsWithUs } = inputs
+  const { pools, name, size, idleSeconds, launchFile, directory, endsWithUs } = inputs
   const file = openUnlinked(launchFile)
-  const { file: program, argv } = hostCall('pool', ['keep', pools, name, String(size), String(idleSeconds)])
+  const { file: program, argv } = hostCall('pool', ['keep', pools, name, String(size), String(idleSeconds), directory])
   const child = spawn(program, argv, {
     stdio: ['ignore', 'pipe', 'pipe', file, ...(endsWithUs ? (['pipe'] as const) : [])],
     env: {},

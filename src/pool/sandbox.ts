@@ -322,6 +322,7 @@ class OpenSandbox implements Sandbox {
       size: this.size,
       idleSeconds: 0,
       launchFile: this.built.launchFile,
+      directory: '',
       endsWithUs: true,
     })
     this.keeper = { keeper, directory: `${this.pools}/${name}` }

@@ -17,7 +17,7 @@ import { isForAnyVariables, variableRules, variablesOf } from '../launch-cache/c
 import { enginesBefore, inspectedPaths, isCacheable, isForNode, isPoolable } from '../launch-cache/eligibility.ts'
 import type { CacheOwner } from '../launch-cache/places.ts'
 import { guardsOfProgram } from '../launch-cache/program.ts'
-import { namedPlaces } from '../launch-cache/slots.ts'
+import { namedPlaces, POOL_SLOT } from '../launch-cache/slots.ts'
 import { type GuardedLaunch, guardLaunch, makeLaunchCache, storeLaunch, wordsOf } from '../launch-cache/store.ts'
 import { UPSTREAM_VARIABLES } from '../network/upstream.ts'
 import { builtProgram, hostCall, nativeFiles, packageRoot, packageVersion } from '../os/native-programs.ts'
@@ -44,8 +44,10 @@ const cacheOwner = ({ env = process.env }: ExecOptions): CacheOwner => ({ env, u
 
 /** A plan as it is left for the client. */
 export interface LeftPlan extends GuardedLaunch {
-  /** The same for this directory alone: what a pool is built from. */
+  /** The same for this directory alone. */
   readonly own: () => GuardedLaunch | undefined
+  /** Whether a pool is built from it, and serves every directory; else from that of this one. */
+  readonly isBlank: boolean
   /** Why it serves this directory alone; undefined where it serves others, too. */
   readonly servesOneBecause?: string
 }
@@ -78,14 +80,16 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
   const any = await wordsForAnyDirectory(prepared, guarding, words)
   const left = guardLaunch('words' in any ? any.words : words, guarding)
   if (left === undefined) return undefined
-  if ('dependsOn' in any) return { ...left, own: () => left, servesOneBecause: any.dependsOn }
+  if ('dependsOn' in any) return { ...left, isBlank: false, own: () => left, servesOneBecause: any.dependsOn }
   const why = await whyUnfit(left, prepared, guarding.invocation)
   if (why !== '') {
     const one = guardLaunch(words, guarding)
-    return one === undefined ? undefined : { ...one, own: () => one, servesOneBecause: why }
+    return one === undefined ? undefined : { ...one, isBlank: false, own: () => one, servesOneBecause: why }
   }
-  const filled = () => guardLaunch(words, { begunMs, seal: () => sealOf(secret, filledSealText(left, words.pool)) })
-  return { ...left, pool: words.pool, own: filled }
+  const isBlank = left.pool !== POOL_SLOT
+  const pool = isBlank ? left.pool : words.pool
+  const seal = (): string => sealOf(secret, filledSealText(left, words.pool))
+  return { ...left, pool, isBlank, own: () => guardLaunch({ ...words, pool }, { begunMs, seal }) }
 }
 
 /** The seal of a filled plan is a MAC over this text, as in native/lib/any-directory.c. */

@@ -84,7 +84,7 @@ describeWith('userns', 'where the launcher is killed', () => {
     const pool = await startPool({ options: ['--rw', '.'], size: 1 })
     await pool.runWarm(['sh', '-c', 'true'])
     await pool.whenReady()
-    const child = await begin(['--rw', '.'], { zone: pool.cwd, env: { PATH: process.env['PATH'], ...pool.call.env } })
+    const child = await begin(pool.options, { zone: pool.cwd, env: { PATH: process.env['PATH'], ...pool.call.env } })
     const run = await started(child, pool.cwd, pool.keeper.pid)
     await killAround(run)
     await expectSwept(run)

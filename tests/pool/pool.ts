@@ -1,10 +1,12 @@
 /** Pools for tests: a new place, kept ready, and whether a run took one of its sandboxes. */
-import { readFileSync } from 'node:fs'
+import { randomInt } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { onTestFinished } from 'vitest'
+import { SLOT_MARK } from '../../src/launch-cache/slots.ts'
 import { type CliOptions, type CliResult, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { partWords } from '../support/host-part.ts'
@@ -22,6 +24,8 @@ export interface Keeper {
 export interface TestPool {
   readonly keeper: Keeper
   readonly cwd: string
+  /** Options of `exec`. */
+  readonly options: readonly string[]
   /** How it was called. */
   readonly call: CliOptions
   /** Directory of the sockets. */
@@ -45,6 +49,9 @@ export interface PoolOptions {
   /** Words before those that start the keeper; what it starts has them, too. */
   readonly through?: readonly string[]
 }
+
+/** A limit that no other pool has: the pools of root lie in one place, and those of one plan are one. */
+const ownLimit = (): string => `${randomInt(100_000, 1_000_000)}`
 
 const WARM_ATTEMPTS = 5
 /** Ends a hang, measures nothing: 32 sandboxes take half a minute where others use the processors. */
@@ -73,11 +80,12 @@ export async function until<T>(probe: () => Promise<T | undefined>, what: string
 /** A pool of the user in a new directory; it ends with the test. */
 export async function startPool({
   as = currentUser(),
-  options = [],
+  options: more = [],
   size = 2,
   cwd,
   through = [],
 }: PoolOptions = {}): Promise<TestPool> {
+  const options = ['--pids', ownLimit(), ...more]
   const home = await temporaryDirectory({ owner: as })
   const runtime = await temporaryDirectory({ owner: as })
   const workdir = cwd ?? (await temporaryDirectory({ owner: as, mode: 0o755 }))
@@ -85,13 +93,14 @@ export async function startPool({
   const call = { as, cwd: workdir, env, program: 'llm-do' as const }
   const started = await runCli(['pool', 'start', '--size', `${size}`, ...options], { ...call, through })
   if (started.status !== 0) throw new Error(`pool start: ${started.stderr}`)
-  const keeper = (await keepers(call)).find(({ directory }) => directory === workdir)
+  const keeper = (await keepers(call)).find((one) => one.directory === workdir)
   if (keeper === undefined) throw new Error('the pool that was started is not in the list')
   const directory = join(poolsOf(call), keeper.name)
   const names = async () => (await readdir(directory).catch(() => [])).filter((name) => name.startsWith('r'))
   const pool: TestPool = {
     keeper,
     cwd: workdir,
+    options,
     call,
     directory,
     names,
@@ -141,6 +150,23 @@ export async function keepers(call: CliOptions): Promise<readonly Keeper[]> {
 
 const poolsOf = ({ as = currentUser(), env }: CliOptions): string =>
   as === 'root' ? '/run/llm-do/pool' : join(env?.['XDG_RUNTIME_DIR'] ?? '', 'llm-do/pool')
+
+/** A directory as FRAME.places has it. */
+export function placeOf(path: string): Buffer {
+  const { dev, ino, uid, gid } = statSync(path)
+  return Buffer.from([path, dev, ino, uid, gid, ''].join('\0'))
+}
+
+/** The plan of a pool for every directory, as a client in `path` has it, but for its seal. */
+export function planFor(pool: TestPool, path: string): Buffer {
+  const { dev, ino } = statSync(path)
+  const fillings: Readonly<Record<string, string>> = { '0p': path, '0d': `${dev}`, '0i': `${ino}` }
+  const plan = readFileSync(join(pool.directory, 'plan'), 'latin1')
+  const filled = plan
+    .split(SLOT_MARK)
+    .map((text, at) => (at === 0 ? text : (fillings[text.slice(0, 2)] ?? '') + text.slice(2)))
+  return Buffer.from(filled.join(''), 'latin1')
+}
 
 /** The ids that the tests may be. */
 export const ids = (user: User): number => (user === 'root' ? 0 : PLAIN_ID)

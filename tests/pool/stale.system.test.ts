@@ -17,13 +17,22 @@ import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { commandBlock } from '../../src/backends/namespace/frames.ts'
 import { FRAME } from '../../src/contract.ts'
-import { sealOf as macOf, takeSecret } from '../../src/host/secret.ts'
 import { readGuards } from '../../src/launch-cache/guards.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { packageCopy } from '../support/package.ts'
-import { type Keeper, sandboxesOf, startPool, stopKeeper, type TestPool, until, WHICH_SANDBOX } from './pool.ts'
+import {
+  type Keeper,
+  placeOf,
+  planFor,
+  sandboxesOf,
+  startPool,
+  stopKeeper,
+  type TestPool,
+  until,
+  WHICH_SANDBOX,
+} from './pool.ts'
 
 interface TestSite {
   /** Shown read-only as /shown. */
@@ -69,19 +78,31 @@ describeWith(['root', 'bwrap', 'userns'], 'a mount on the host', () => {
     expect((await pool.names()).filter((name) => before.includes(name))).toHaveLength(before.length - 1)
   })
 
-  test('below a zone is seen by the next run', async () => {
+  // Under bwrap the zones are in the tree of what waits, else they come with the command.
+  test.each(['bwrap', 'unshare'])('below a zone is seen by the next runs (%s)', async (engine) => {
+    const site = await makeTestSite()
+    const pool = await startPool({ options: [...showing(site), '--engine', engine] })
+    await pool.run(list)
+    const before = await pool.whenReady()
+    mountOn(join(site.zone, 'below'))
+    for (const _ of before) expect((await pool.run(list)).stdout.toString()).toContain('fresh')
+    await untilGone(pool, before)
+  })
+
+  test('elsewhere, and then below a zone, is seen by the next runs', async () => {
     const site = await makeTestSite()
     const pool = await startPool({ options: showing(site) })
     await pool.run(list)
     const before = await pool.whenReady()
+    mountOn(site.other)
+    await sleep(100) // Until the runners have looked.
     mountOn(join(site.zone, 'below'))
-    expect((await pool.run(list)).stdout.toString()).toContain('fresh')
-    await untilGone(pool, before)
+    for (const _ of before) expect((await pool.run(list)).stdout.toString()).toContain('fresh')
   })
 
-  test('above a zone takes what was built before away', async () => {
+  test('above a zone takes what was built with it away', async () => {
     const site = await makeTestSite()
-    const pool = await startPool({ options: showing(site) })
+    const pool = await startPool({ options: [...showing(site), '--engine', 'bwrap'] })
     await pool.run(list)
     const before = await pool.whenReady()
     mountOn(site.above)
@@ -104,25 +125,30 @@ interface SlowClient {
   readonly kind?: number
   /** It says so at once. */
   readonly early?: boolean
+  /** Its directories; default: that of the pool. */
+  readonly places?: Uint8Array
 }
 
-const planOf = (pool: TestPool): Buffer => readFileSync(join(pool.directory, 'plan'))
+const planOf = (pool: TestPool): Buffer => planFor(pool, pool.cwd)
 
 /** By a client that claims a sandbox well before it sends the command. */
 async function runSlowly(
   pool: TestPool,
-  { makes, plan = planOf(pool), kind = FRAME.guards, early = false }: SlowClient = {},
+  { makes, plan = planOf(pool), kind = FRAME.guards, early = false, places = placeOf(pool.cwd) }: SlowClient = {},
 ): Promise<SlowRun> {
   const [name] = await pool.whenReady()
   const run = Buffer.from(commandBlock({ command: ['/bin/echo', 'ran'], env: {}, umask: 0o022 })).toString('hex')
   const { directory } = pool
-  const input = JSON.stringify({ directory, name, change: makes ?? null, kind, plan: plan.toString('hex'), early, run })
+  const sent = { kind, plan: plan.toString('hex'), early, places: Buffer.from(places).toString('hex'), run }
+  const input = JSON.stringify({ directory, name, change: makes ?? null, ...sent })
   const { stdout } = await execa('python3', [join(import.meta.dirname, 'slow-client.py')], { input })
   return JSON.parse(stdout) as SlowRun
 }
 
 const RAN: SlowRun = { frames: [FRAME.taken, FRAME.status], printed: 'ran\n' }
 const REFUSED: SlowRun = { frames: [FRAME.refused], printed: '' }
+/** Refused, or gone before the command came. */
+const NOT_TAKEN = { frames: expect.not.arrayContaining([FRAME.taken]), printed: '' }
 
 /** The first word of a plan after the verb `check`. */
 const sealOf = (plan: Buffer): string => plan.toString('latin1').split('\0')[2] ?? ''
@@ -168,12 +194,52 @@ describeWith(['bwrap', 'userns'], 'a client that has claimed a sandbox and takes
   })
 })
 
-/** Plan for any directory, as the client fills it in where this pool is. */
-function filledSealOf(pool: TestPool, plan: Buffer): string {
-  const secret = takeSecret({ env: pool.call.env ?? {}, uid: process.getuid?.() ?? -1 })
-  if (secret === undefined) throw new Error('there is no secret')
-  return macOf(secret, Buffer.from(`a plan for the directory\0${sealOf(plan)} ${pool.keeper.name}`))
-}
+describeWith(['unshare', 'userns'], 'a blank sandbox', () => {
+  const blank = async (options: readonly string[] = ['--rw', '.']) => ({
+    pool: await startPool({ size: 1, options: [...options, '--engine', 'unshare'] }),
+    other: await temporaryDirectory({ mode: 0o755 }),
+  })
+
+  test('takes the directory of its client, as it is when the plan is', async () => {
+    const { pool, other } = await blank()
+    const there: SlowClient = { places: placeOf(other), plan: planFor(pool, other) }
+    expect(await runSlowly(pool, there)).toEqual(RAN) // The control.
+    const replaced = Buffer.from(
+      placeOf(other)
+        .toString()
+        .replace(/\0(\d+)\0(\d+)\0/, '\0$1\x001$2\0'),
+    )
+    const seal = { kind: FRAME.same, plan: Buffer.from(sealOf(planOf(pool))) }
+    expect(await runSlowly(pool, { ...seal, places: placeOf(other) })).toEqual(RAN) // The same.
+    expect(await runSlowly(pool, { ...seal, places: replaced })).toEqual(NOT_TAKEN)
+    expect(await runSlowly(pool, { ...there, places: placeOf(pool.cwd) })).toEqual(NOT_TAKEN)
+  })
+
+  test('takes no command without directories, or with more than it has', async () => {
+    const { pool, other } = await blank()
+    expect(await runSlowly(pool)).toEqual(RAN) // The control.
+    const seal = { kind: FRAME.same, plan: Buffer.from(sealOf(planOf(pool))) }
+    expect(await runSlowly(pool, { ...seal, places: Buffer.from('') })).toEqual(REFUSED)
+    const two = Buffer.concat([placeOf(pool.cwd), placeOf(other)])
+    expect(await runSlowly(pool, { places: two })).toEqual(NOT_TAKEN)
+  })
+
+  test('follows no link to its directory', async () => {
+    const { pool, other } = await blank()
+    const link = join(other, 'link')
+    mkdirSync(join(other, 'there'))
+    symlinkSync('there', link)
+    const of = (path: string): SlowClient => ({ places: placeOf(path), plan: planFor(pool, path) })
+    expect(await runSlowly(pool, of(join(other, 'there')))).toEqual(RAN) // The control: the same device and inode.
+    expect(await runSlowly(pool, of(link))).toEqual(NOT_TAKEN)
+  })
+
+  test('refuses a command that comes after a repository that it would not cover', async () => {
+    const { pool } = await blank()
+    expect(await runSlowly(pool, { makes: join(pool.cwd, 'a/file') })).toEqual(RAN) // The control.
+    expect(await runSlowly(pool, { makes: join(pool.cwd, 'b/.git/config') })).toEqual(NOT_TAKEN)
+  })
+})
 
 /** Has a pool say that it is of the plan with that seal. */
 function pretend(pool: TestPool, seal: string): void {
@@ -196,11 +262,12 @@ describeWith(['bwrap', 'userns'], 'a pool that says it is of another plan', () =
   test('serves no client of that plan, whose command runs once', async () => {
     const pool = await startPool()
     const own = planOf(pool)
-    const run = () => runCli(['--env', 'ONE=1', '--', ...command], { ...pool.call, program: 'llm-do-exec' })
+    const run = () =>
+      runCli([...pool.options, '--env', 'ONE=1', '--', ...command], { ...pool.call, program: 'llm-do-exec' })
     await run()
     const launchFiles = join(pool.call.env?.HOME ?? '', '.cache/llm-do/launch')
     const others = readdirSync(launchFiles).map((name) => readFileSync(join(launchFiles, name)))
-    const other = others.map((plan) => filledSealOf(pool, plan)).find((seal) => seal !== sealOf(own))
+    const other = others.map(sealOf).find((seal) => seal !== sealOf(own))
     if (other === undefined) throw new Error('no other plan of this pool')
     pretend(pool, other)
     const before = await pool.whenReady()

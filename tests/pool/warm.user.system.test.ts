@@ -1,12 +1,13 @@
 /** The warm way: the same results as the cold one, the same walls, and nothing left of it. */
-import { existsSync } from 'node:fs'
-import { mkdir, readdir } from 'node:fs/promises'
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism, getPriority } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, unmetNeeds } from '../support/needs.ts'
-import { processesWith } from '../support/processes.ts'
+import { descendantsOf, processesWith } from '../support/processes.ts'
 import { startPool, type TestPool, until } from './pool.ts'
 
 const sh = (script: string): readonly string[] => ['sh', '-c', script]
@@ -135,6 +136,58 @@ describeWith(['bwrap', 'userns'], 'a run in a warm sandbox', () => {
       expect({ isWarm, status, stdout: stdout.toString() }).toEqual({ isWarm: true, status: 0, stdout: printed })
       if (script !== 'nproc' || availableParallelism() > 1) expect(same.stdout.toString()).not.toBe(printed)
     }
+  })
+
+  test('serves every directory, whose place and owner are those of a cold run', async () => {
+    const pool = await startPool({ options: ['--rw', '.'] })
+    const look = sh(
+      'cat name; echo made >made; stat -c "%u %g %a" . name; grep -o " /workspace .*,nodev" /proc/self/mountinfo',
+    )
+    for (const name of ['one', 'two']) {
+      const cwd = await temporaryDirectory({ mode: 0o755 })
+      await writeFile(join(cwd, 'name'), name)
+      await pool.run(look)
+      const warm = await pool.runWarm(look, { cwd })
+      const cold = await pool.run(look, { cwd, env: { LLM_DO_EXEC_POOL: 'off' } })
+      expect([warm.isWarm, warm.stdout.toString()]).toEqual([true, cold.stdout.toString()])
+      expect([warm.stdout.toString().slice(0, name.length), await readFile(join(cwd, 'made'), 'utf8')]).toEqual([
+        name,
+        'made\n',
+      ])
+    }
+  })
+
+  test('hides files of its directory, and has the network of its plan, as a cold run', async () => {
+    const options = ['--rw', '.', '--hide', '.env', '--allow-host', 'example.test']
+    const pool = await startPool({ options })
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    await mkdir(join(cwd, 'below'))
+    for (const path of ['.env', 'below/.env']) await writeFile(join(cwd, path), 'secret\n')
+    const look = sh('cat .env below/.env; echo mine >.env || echo closed; wc -l </proc/net/dev; cat /etc/resolv.conf')
+    await pool.run(look)
+    const cold = await pool.run(look, { cwd, env: { LLM_DO_EXEC_POOL: 'off' } })
+    const warm = await pool.runWarm(look, { cwd })
+    expect([warm.isWarm, warm.stdout.toString()]).toEqual([true, cold.stdout.toString()])
+    expect(warm.stdout.toString()).toMatch(/^closed\n/)
+    // The control: without the pattern the files are read.
+    const shown = await runCli(['--rw', '.', '--', ...look], { ...pool.call, cwd, program: 'llm-do-exec' })
+    expect(shown.stdout.toString()).toMatch(/^secret\nsecret\n/)
+  })
+
+  test('keeps the right to mount until its directories are there, and no longer', async () => {
+    const pool = await startPool({ options: ['--rw', '.'], size: 1 })
+    const rights = (text: string) => new Set(text.match(/(?<=^Cap(Inh|Prm|Eff|Bnd|Amb):\s+)[0-9a-f]+$/gm))
+    await pool.whenReady()
+    const inits = () =>
+      descendantsOf(pool.keeper.pid)
+        .map((pid) => readFileSync(`/proc/${pid}/status`, 'utf8'))
+        .filter((text) => /^Name:\t\.init$/m.test(text))
+        .map((text) => [...rights(text)].sort().join(' '))
+    // Of init, then of the process of the command, its child, which begins to give them up as soon as it is there.
+    const expected = ['0000000000000000 0000000000200100', '0000000000000000']
+    await until(async () => (inits().join() === expected.join() ? true : undefined), 'a sandbox that waits')
+    const { isWarm, stdout } = await pool.runWarm(sh('cat /proc/1/status /proc/self/status'))
+    expect([isWarm, rights(stdout.toString())]).toEqual([true, new Set(['0000000000000000'])])
   })
 
   test('protects what does not exist yet, and shows nothing of that while no command runs', async () => {

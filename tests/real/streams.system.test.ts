@@ -112,7 +112,7 @@ describeWith('userns', 'in the place of a standard stream', () => {
       const pool = await startPool({ size: 1 })
       await pool.whenReady()
       const run = await startWith({
-        words: cliWords(['exec', '--', '/bin/sh', '-c', ATTACK], pool.call),
+        words: cliWords(['exec', ...pool.options, '--', '/bin/sh', '-c', ATTACK], pool.call),
         env: { PATH: process.env['PATH'], ...pool.call.env },
         cwd: pool.cwd,
         at: 0,

@@ -87,7 +87,7 @@ describeWith('userns', 'a run under the profile mcp', () => {
       for (let left = MOST_RUNS; !isWarm && left > 0; left -= 1) {
         const mark = newMark()
         const ready = await pool.whenReady()
-        const { killShell } = await startBelowShell(['--profile', 'mcp'], mark, pool.call)
+        const { killShell } = await startBelowShell(pool.options, mark, pool.call)
         const names = await pool.names()
         isWarm = ready.some((name) => !names.includes(name))
         await killShell()

@@ -118,14 +118,15 @@ export async function start({ flags, operands: rest }: Arguments, call: Call): P
   const prepared = await prepareZones(() => prepare(options))
   refuseUnpoolable(prepared)
   const guarded = await leaveForClient(prepared, begunMs)
-  const own = guarded?.own()
-  if (own === undefined) throw notGuarded(prepared, env)
+  const kept = guarded?.isBlank === true ? guarded : guarded?.own()
+  if (kept === undefined) throw notGuarded(prepared, env)
   const { isNew } = await startDetached({
     pools: poolsDirectory(env, prepared.facts.uid),
-    name: own.pool,
+    name: kept.pool,
     size,
     idleSeconds,
-    launchFile: own.bytes,
+    launchFile: kept.bytes,
+    directory: prepared.request.cwd,
   })
   await writeStderr([
     isNew ? `llm-do: ${size} sandboxes are kept ready` : 'llm-do: these sandboxes are kept ready already',
