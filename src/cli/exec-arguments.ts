@@ -2,7 +2,7 @@
  * The command line of `llm-do exec` -> options and command. Pure; commander parses the options, this file finds where they end.
  *
  * Finding the end comes first because it decides what belongs to the command and must not be parsed: everything after `--`,
- * from the first word that is no option on, or from the options of a shell on (`-lc SCRIPT`, launch-cache/shell-call.ts). A value that may be left out (`--json`) is only ever written with `=`, so
+ * from the first word on that is not an option, or from the options of a shell on (`-lc SCRIPT`, launch-cache/shell-call.ts). An optional value (`--json`) is only ever written with `=`, so
  * `--json true` runs `true`. commander's passThroughOptions() does neither: it would take `true` as the value of --json, and it copies
  * the words of the command by spreading them, which overflows the stack from some 120,000 words on.
  */
@@ -46,7 +46,7 @@ const DECLARED = new Map<string, OptionDeclaration>(OPTIONS.map((option) => [`--
 interface OwnOptions {
   /** As they are written, but with the value that `--json` leaves out, and in our words where they are another program's. */
   readonly own: readonly string[]
-  /** Those of other programs. */
+  /** Options of other programs. */
   readonly foreign: readonly Foreign[]
   readonly end: number
 }

@@ -7,14 +7,14 @@ export type Meaning =
   | { readonly words: readonly string[] }
   /** Why it can be left out. */
   | { readonly needless: string }
-  /** What there is instead. */
+  /** The alternative. */
   | { readonly unserved: string }
-  /** Of `llm-do run`, which takes these words before all others. */
+  /** For `llm-do run`, which takes these words before all others. */
   | { readonly background: readonly string[] }
 
 /**
  * `= WORDS`: our words, where values replace words in capitals, in order. `* FLAG`: the flag for each value between commas.
- * `- WHY`: it can be left out. `! WHY`: there is no such option. `& WORDS`: words of `llm-do run`.
+ * `- WHY`: it can be left out. `! WHY`: such an option does not exist. `& WORDS`: words of `llm-do run`.
  */
 type Text = `${'=' | '*' | '-' | '!' | '&'} ${string}` | '&'
 

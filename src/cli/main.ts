@@ -114,7 +114,7 @@ async function dispatch(call: Call): Promise<number> {
 /** A defect of this program is reported like any other error, with the place in the code. */
 function asSandboxError(error: unknown): SandboxError {
   const { name, message, stack = '' } = error instanceof Error ? error : new Error(String(error))
-  // By name: a verb that is a bundle of its own has its own class.
+  // By name: a verb in a separate bundle has another copy of the class.
   if (name === SandboxError.name) return error as SandboxError
   return new SandboxError('INTERNAL', message, {
     problems: stack

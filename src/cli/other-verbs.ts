@@ -1,5 +1,5 @@
 /**
- * What was probably meant by a verb that does not exist: one of a container engine, or a program of this machine, which is not started.
+ * Suggests a replacement for a verb that does not exist: one of a container engine, or a program of this machine, which is not started.
  *
  * Edge: file system (access).
  */

@@ -53,9 +53,9 @@ export interface RunLine {
   readonly pid: number
   /** Seconds since 1970. */
   readonly started: number
-  /** Whose it is; root is shown those of all. */
+  /** The owner; root sees the runs of all users. */
   readonly uid: number
-  /** In which it was asked for; empty where nobody said it. */
+  /** The caller's working directory; empty where the caller gave none. */
   readonly directory: string
   readonly profile: string
   readonly command: readonly string[]
@@ -68,7 +68,7 @@ export function listRuns(env: Environment): readonly RunLine[] {
   return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as RunLine]))
 }
 
-/** What a record of another user's says is that user's word: nothing is done by it. */
+/** Another user can write anything into their record, so no action relies on it. */
 export const isOwn = ({ uid }: RunLine): boolean => uid === process.getuid?.()
 
 /**

@@ -8,7 +8,7 @@ export const COMPLETE = '__complete'
 /** The verb by which `run` starts itself again, as what stays. */
 export const SUPERVISE = '__supervise'
 
-/** What has names that change from moment to moment; commands/complete.ts lists them. */
+/** Kinds of things whose names change from moment to moment; commands/complete.ts lists them. */
 export type NamedThings =
   | 'profiles'
   | 'workers'
@@ -23,7 +23,7 @@ export type NamedThings =
 export interface ArgumentDeclaration {
   /** As usages show it: `FILE`. */
   readonly name: string
-  /** What a shell completes it with. */
+  /** A shell completes it with these. */
   readonly completes?: NamedThings | 'files' | 'directories'
   readonly isOptional?: true
   /** One or more. */
@@ -36,7 +36,7 @@ export interface FlagDeclaration {
   readonly name: string
   /** One letter that means the same: `j` for `-j`. */
   readonly short?: string
-  /** What stands for the value in the usage; absent = a switch. */
+  /** Name of the value in the usage; absent = a switch. */
   readonly argument?: string
   readonly choices?: readonly string[]
   readonly repeats?: true
@@ -60,7 +60,7 @@ export interface SubcommandDeclaration {
   readonly isActionOptional?: true
   /** Options of exec that it takes as well: those that set the policy, and `--workshop`. */
   readonly execOptions?: readonly ('policy' | 'workshop')[]
-  /** What is not its own is the command line of exec, which exec-arguments.ts parses. */
+  /** All other words are the command line of exec, which exec-arguments.ts parses. */
   readonly takesCommandLine?: true
 }
 
@@ -385,7 +385,7 @@ function flagUsage({ name, short, argument, choices }: FlagDeclaration): string 
   return argument === undefined ? `[--${name}]` : `[--${name} ${argument}]`
 }
 
-/** What may follow the name. @param isShort without flags */
+/** The part of the usage after the name. @param isShort without flags */
 export function usageOf(declaration: SubcommandDeclaration, isShort = false): string {
   const { flags = [], arguments: operands = [], actions = [], isActionOptional, execOptions, name } = declaration
   const nested = actions.map((action) => `${action.name} ${usageOf(action, isShort)}`.trim()).join(' | ')

@@ -66,11 +66,11 @@ export interface Change {
   readonly mode: string
   /** On the host, where it has another mode. */
   readonly modeBefore?: string
-  /** What apply gives it without `modes`, where that is less. */
+  /** The mode that apply gives it without `modes`, where that is less. */
   readonly modeApplied?: string
   /** The path before a rename. */
   readonly from?: string
-  /** Of a symbolic link. */
+  /** The target of a symbolic link. */
   readonly target?: string
   readonly conflict?: true
   /** A symbolic link that leads out of the zone, or may do so through another link. */

@@ -58,7 +58,7 @@ export function findPlace(id: string, env: Environment): LayerPlace {
 /** A layer that was made for a command which has not come, or never will, has no record. */
 const hasBegun = ({ directory, id }: LayerPlace): boolean => existsSync(join(directory, id, 'record'))
 
-/** What killed runners have made for commands that never came. @param before made before this time, ms since 1970 */
+/** Layers that killed runners have made for commands that never came. @param before made before this time, ms since 1970 */
 export function unusedPlaces(env: Environment, before: number): readonly LayerPlace[] {
   return placesOf(env).filter((place) => !hasBegun(place) && madeAt(place) < before)
 }
@@ -90,7 +90,7 @@ export function listLayers(env: Environment): readonly Layer[] {
     .sort((a, b) => b.record.sinceMs - a.record.sinceMs)
 }
 
-/** Below /tmp another user may have taken the name: then nothing of ours is in there. */
+/** Below /tmp another user may have taken the name: then none of our layers is in there. */
 function placesOf(env: Environment): readonly LayerPlace[] {
   return layerDirectories(env, own())
     .filter((directory) => [dirname(directory), directory].every((place) => isOwnDirectory(place, own())))
@@ -228,7 +228,7 @@ async function rawChanges(layer: Layer, words: readonly string[] = []): Promise<
 }
 
 /**
- * What these paths mean, protected or not, with the new directories around it, and what is never applied.
+ * The changes at these paths, protected or not, with the new directories around them, and the paths that are never applied.
  * @throws SandboxError USAGE for a path that names no change
  */
 export async function changesAt(layer: Layer, wanted: readonly string[]): Promise<readonly RawChange[]> {
@@ -254,7 +254,7 @@ export interface ApplyOptions {
   readonly force?: boolean
   /** Modes as they are in the layer, also where they let others do more than before. */
   readonly modes?: boolean
-  /** What programs of the host run or obey is left out although it was named. */
+  /** Leaves out files that programs of the host run or obey, even if they were named. */
   readonly withoutProtected?: boolean
 }
 

@@ -1,5 +1,5 @@
 /**
- * What a run with copy-on-write zones left to be decided. A layer without changes is removed.
+ * Lists the pending changes of a run with copy-on-write zones. A layer without changes is removed.
  * Edge: the layers (layers.ts).
  */
 import { SandboxError } from '../error.ts'
@@ -15,7 +15,7 @@ export interface PendingChanges {
   readonly counts: Readonly<Record<string, number>>
   /** Changes that are left out of `changes`; deletions never are. */
   readonly omitted: number
-  /** What `apply: on-success` has done; absent without it, and after a command that failed. */
+  /** The result of `apply: on-success`; absent without it, and after a command that failed. */
   readonly applied?: Applied
   /** For people, one line. */
   readonly message: string
@@ -62,7 +62,7 @@ async function pendingIn(place: LayerPlace): Promise<Pending | undefined> {
   }
 }
 
-/** Without changes nothing is pending, so nothing is counted only where they could not be listed: nobody can decide about those. */
+/** Pending changes are never none, so empty counts mean that they could not be listed: then no decision about them is possible. */
 export const isListed = ({ counts }: PendingChanges): boolean => Object.keys(counts).length > 0
 
 /** Applies all of it. What cannot be is kept, and the message says so. */

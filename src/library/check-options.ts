@@ -20,7 +20,7 @@ export class OptionsError extends TypeError {
   }
 }
 
-/** What completes "expected ..."; undefined when the value is of that kind. */
+/** Completes "expected ..."; undefined when the value is of that kind. */
 type Kind = (value: unknown) => string | undefined
 
 const kind =

@@ -1,4 +1,4 @@
-/** What a program calls: the options are checked, and everything else is what every other run is, see run/exec.ts. Pure. */
+/** The function that programs call: it checks the options; everything else is the same as in any other run, see run/exec.ts. Pure. */
 import type { Plan } from '../plan/plan.ts'
 import { type ExecResult, execWithHandle } from '../run/layer-handle.ts'
 import { prepare, type ExecOptions as RunOptions } from '../run/plan-run.ts'
@@ -36,7 +36,7 @@ export function spawn(options: SpawnOptions): SpawnedCommand {
 }
 
 /**
- * What `exec` would do with these options, without doing it.
+ * Plans `exec` with these options, without running it.
  * @throws OptionsError; SandboxError for a policy or a host that allows no run
  */
 export async function plan(options: ExecOptions): Promise<Plan> {

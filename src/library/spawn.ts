@@ -1,8 +1,8 @@
 /**
- * A command that runs while its caller talks to it. Nothing here is a process of its own: it is one run like every other, whose
- * listeners and input are streams. Pure.
+ * A command that runs while its caller talks to it. No extra process is involved: it is one run like every other, with
+ * streams for its listeners and its input. Pure.
  *
- * A stream that nobody reads makes the command wait once the pipes and a few buffers of 64 KiB are full. Nothing here can be an
+ * A stream without a reader makes the command wait once the pipes and a few buffers of 64 KiB are full. Nothing here can be an
  * unhandled rejection or an unhandled `error` event: streams only end, and what went wrong is in `result`.
  */
 import { PassThrough, Readable, type Writable } from 'node:stream'
@@ -21,8 +21,8 @@ export interface SpawnedCommand extends AsyncDisposable {
   readonly stdout: Readable
   readonly stderr: Readable
   /**
-   * Ends the run. The command gets the signal (default SIGTERM; a container none), and what is left of it 250 ms later SIGKILL.
-   * @throws OptionsError for another signal: SIGKILL comes by itself
+   * Ends the run. The command gets the signal (default SIGTERM; a container none), and its remaining processes get SIGKILL 250 ms later.
+   * @throws OptionsError for another signal: SIGKILL follows automatically
    */
   readonly kill: (signal?: KillSignal) => void
   /**
@@ -32,7 +32,7 @@ export interface SpawnedCommand extends AsyncDisposable {
   readonly result: Promise<ExecResult>
 }
 
-/** What the run is given. */
+/** The streams of the run. */
 export interface SpawnStreams {
   readonly stdin: Input
   readonly onStdout: Listener
@@ -87,7 +87,7 @@ function checkedSignal(signal: KillSignal): KillSignal {
 }
 
 /**
- * What a pipe holds: a program that reads one of the two streams alone gets as far as with pipes. Both come over one socket, so behind a
+ * The capacity of a pipe: a program that reads only one of the two streams gets as far as with pipes. Both come over one socket, so behind a
  * stream that is full the other one waits, too.
  */
 const PIPE_BYTES = 65_536
@@ -102,7 +102,7 @@ class Output extends Readable {
   }
 
   readonly hear = (chunk: Uint8Array): Promise<void> | undefined => {
-    // What is destroyed has no reader: the command goes on, and its output is in the result.
+    // A destroyed stream has no reader: the command continues, and its output is in the result.
     if (this.isFinished || this.destroyed || this.push(chunk)) return undefined
     return new Promise((resolve) => {
       this.wake = resolve

@@ -1,4 +1,4 @@
-/** What a program may give as stdin of a command, as the one kind of input that a run knows. Pure. */
+/** Turns each kind of stdin that a program may give a command into the one kind of input of a run. Pure. */
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { bytesInput, type Input, streamInput } from '../backends/input.ts'

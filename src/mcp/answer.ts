@@ -1,4 +1,4 @@
-/** What happened -> what a tool answers: text that a model reads, ours first and the command's apart from it, and the same as data. Pure. */
+/** Makes the answer of a tool: text that a model reads, ours first and the command's apart from it, and the same as data. Pure. */
 import { type Change, errorLines, type Result, resultLines, SandboxError } from '../core.ts'
 import { type Output, STREAMS } from './outputs.ts'
 import type { CallToolResult } from './sdk.ts'
@@ -24,7 +24,7 @@ export const answer = (
   structuredContent: Record<string, unknown>,
   outputs: readonly string[] = [],
 ): CallToolResult => ({
-  // The command's words are blocks of their own: none of them can pass for one of ours.
+  // The command's words are in separate blocks: none of them can pass for one of our blocks.
   content: [lines.join('\n'), ...outputs].filter((text) => text !== '').map(block),
   structuredContent,
 })

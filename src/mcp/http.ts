@@ -1,9 +1,9 @@
 /**
- * Serves clients on this machine by streamable HTTP, each with a session of its own. A request is looked at in this order: that it was
+ * Serves clients on this machine by streamable HTTP, each with its own session. A request is checked in this order: that it was
  * sent to us by our own name (a page in a browser can make any name lead to 127.0.0.1), by no page of another site, with the token, to the
  * one path, and is not too large. Only then its body is read.
  *
- * The end of a request ends the runs that it asked for: nobody could get their result.
+ * The end of a request ends the runs that it asked for: their result could not be delivered.
  * Edge: sockets, randomness.
  */
 import { randomUUID } from 'node:crypto'
@@ -154,7 +154,7 @@ function refuse(response: ServerResponse, status: number, message: string, code 
   response.end(`${JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null })}\n`)
 }
 
-/** @returns undefined for what is no JSON */
+/** @returns undefined for invalid JSON */
 function parse(body: Buffer): unknown {
   try {
     return JSON.parse(body.toString('utf8'))

@@ -1,5 +1,5 @@
 /**
- * What commands have printed, for one client: head and tail of each stream are shown at once, and the beginning of a longer one is kept
+ * Keeps the output of commands for one client: head and tail of each stream are in the answer, and the beginning of a longer one is kept
  * in a file without a name, so that nothing is left of it however this process ends.
  * Edge: files.
  */

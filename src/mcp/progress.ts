@@ -6,7 +6,7 @@ import { type Listener, neutralise } from '../core.ts'
 import { textOf } from './text.ts'
 
 export interface Progress {
-  /** Milliseconds since the command was asked for: it only grows, and nobody knows of what. */
+  /** Milliseconds since the command was asked for: it only grows, and the total is unknown. */
   readonly progress: number
   readonly message: string
 }

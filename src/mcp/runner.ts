@@ -19,7 +19,7 @@ import {
 } from '../core.ts'
 import { Turns } from './turns.ts'
 
-/** What the server was started with. */
+/** Options from the start of the server. */
 export type Granted = Required<Pick<ExecOptions, 'cwd' | 'env' | 'layers'>> & Pick<ExecOptions, 'profile'>
 
 export interface Command {
@@ -30,19 +30,19 @@ export interface Command {
   readonly onStdout: Listener
   readonly onStderr: Listener
   readonly signal: AbortSignal
-  /** The run whose changes this one goes on with. */
+  /** The run whose changes this one continues. */
   readonly cowContinue: string | undefined
 }
 
 /** Commands that run at once; the others wait. */
 const MOST_AT_ONCE = 16
-/** What the first plan is made for; most plans do not depend on their program. */
+/** The first plan is made for this program; most plans do not depend on their program. */
 const ANY_COMMAND = ['true']
 
 export class Runner {
   readonly granted: Granted
   readonly plan: Plan
-  /** Keeps sandboxes ready. Not for copy-on-write: each command goes on with the changes of the one before it. */
+  /** Keeps sandboxes ready. Not for copy-on-write: each command continues with the changes of the one before it. */
   private readonly sandbox: Sandbox | undefined
   private readonly turns = new Turns(MOST_AT_ONCE)
 

@@ -1,4 +1,4 @@
-/** What is used of the SDK of the Model Context Protocol. The build makes one file of it, which no other verb loads. Pure. */
+/** The parts in use of the SDK of the Model Context Protocol. The build makes one file of it, which no other verb loads. Pure. */
 export { Server } from '@modelcontextprotocol/sdk/server/index.js'
 export { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
 export { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'

@@ -1,6 +1,6 @@
 /**
- * One client: its tools, what it can still read of long outputs, and the changes of its copy-on-write commands, each of which goes on with
- * those of the one before it. So such commands take turns, and so do diff, apply and discard.
+ * One client: its tools, the long outputs that it can still read, and the changes of its copy-on-write commands. Each such command
+ * continues with the changes of the one before it, so they take turns, and so do diff, apply and discard.
  */
 import {
   applyLayer,
@@ -158,7 +158,7 @@ export class Session {
     const { layer } = this
     if (layer === undefined) return answer(['nothing has changed'], NOTHING_APPLIED)
     const done = await applyLayer(layer, { paths, withoutProtected: true })
-    // What was left out goes on to be seen by the next command.
+    // The next command still sees changes that were left out.
     if (done.conflicts.length === 0 && (await changesOf(layer)).length === 0) this.changes.waiting = undefined
     const data: ResultOf<'apply'> = {
       applied: done.applied,

@@ -1,6 +1,6 @@
 /**
- * Serves the one client that has started this process, on stdin and stdout. Its end is ours: when stdin ends, or nobody reads stdout any
- * more, every run ends.
+ * Serves the one client that has started this process, on stdin and stdout. When stdin ends, or stdout has lost its reader, every run
+ * and this process end.
  * Edge: stdin, stdout.
  */
 import type { Runner } from './runner.ts'

@@ -1,6 +1,6 @@
 /**
- * The tools as a client sees them: names, arguments, results. Unknown arguments are refused: each of them would be a wish that nobody
- * follows. Pure.
+ * The tools as a client sees them: names, arguments, results. Unknown arguments are refused, because they would have no effect.
+ * Pure.
  */
 import { z } from 'zod'
 import { jsonSchemaOf } from '../config/json-schema.ts'

@@ -1,5 +1,5 @@
 /**
- * Which addresses stand for which names inside a sandbox, and which of their ports lead out: decided with the plan, so it is the same in
+ * Gives each name an address inside a sandbox, and selects the ports that lead out: decided with the plan, so it is the same in
  * every run of it. Pure.
  *
  * All addresses are of 198.18.0.0/15, which RFC 2544 keeps for benchmarks: no host has them, and browsers take them for public ones.
@@ -23,7 +23,7 @@ export interface Diversion {
 
 export interface AddressPlan {
   readonly standIns: readonly StandIn[]
-  /** What leads to the helper; every other port is refused by the kernel itself. */
+  /** Connections that go to the helper; the kernel itself refuses every other port. */
   readonly diversions: readonly Diversion[]
 }
 
@@ -40,7 +40,7 @@ export const MAX_WILDCARDS = (FIRST_RECORDED - FIRST_WILDCARD) >> WILDCARD_BITS
 /** Kernel rules. */
 export const MAX_DIVERSIONS = 256
 
-/** Addresses that mean the sandbox itself, or nobody: a listed one permits names that lead there, and is not diverted. */
+/** Addresses of the sandbox itself, or of no host: a listed one permits names that lead there, and is not diverted. */
 const OWN_RANGES = NET_OWN_RANGES.split(' ').flatMap((text) => parseRange(text) ?? [])
 
 const isOwn = (range: AddressRange): boolean => OWN_RANGES.some((own) => rangeCovers(own, range))
@@ -143,7 +143,7 @@ export function planAddresses(rules: HostRules): AddressPlan {
   }
 }
 
-/** What of a policy cannot be planned. */
+/** Problems of a policy that cannot be planned. */
 export function addressProblems(rules: HostRules): readonly string[] {
   const ranges = uniquePatterns(rules, 'range').filter((pattern) => pattern.kind === 'range' && holdsOwn(pattern.range))
   const counts = [

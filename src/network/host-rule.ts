@@ -11,7 +11,7 @@ export const DEFAULT_PORTS: readonly number[] = [80, 443]
 /** Stands for the host's own loopback, on the ports of `network.local`. */
 export const LOCAL_NAME = NET_LOCAL_NAME
 
-/** A name, all names below one (`*.example.org`, which is not `example.org`), addresses, or every name, which nobody can write. */
+/** A name, all names below one (`*.example.org`, which is not `example.org`), addresses, or every name, which has no spelling. */
 export type HostPattern =
   | { readonly kind: 'any' }
   | { readonly kind: 'name'; readonly name: string }
@@ -28,7 +28,7 @@ const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/
 /** URL parsers and libc take a name with such an end for an IPv4 address in another spelling. */
 const NUMBER = /^(?:\d+|0x[0-9a-f]*)$/
 
-/** Lower case, without one final dot; undefined for what is no host name. Names in other alphabets have to come as A-labels. */
+/** Lower case, without one final dot; undefined for an invalid host name. Names in other alphabets have to come as A-labels. */
 export function canonicalName(text: string): string | undefined {
   const name = text.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).replace(/\.$/, '')
   const labels = name.split('.')
@@ -126,7 +126,7 @@ export function judge({ allow, deny }: HostRules, host: HostPattern, port: numbe
   return grant === undefined ? { isAllowed: false } : { isAllowed: true, rule: grant }
 }
 
-/** What of a policy becomes rules. */
+/** The parts of a policy that become rules. */
 export interface WrittenRules {
   readonly allow: readonly string[]
   readonly deny: readonly string[]

@@ -1,5 +1,5 @@
 /**
- * What is listened on inside a sandbox where the kernel has no nftables to divert connections: decided with the plan. Pure.
+ * Plans the listeners inside a sandbox where the kernel has no nftables to divert connections. Pure.
  *
  * All addresses of the plan are local to the sandbox, so an accepted socket has the address that was dialled for its own, and the helper
  * judges by it as always. A port of few addresses has a listener at each, so its other addresses refuse connections, and the command may

@@ -41,13 +41,13 @@ import type { Denial, Reason, Result } from './result.ts'
 import { socketDenials } from './socket-denials.ts'
 import { endOf, hiddenDenials, isOfPackages, stderrDenials } from './stderr-denials.ts'
 
-/** What only the caller of the run knows, all optional. */
+/** Facts that only the caller of the run knows, all optional. */
 export interface ClassifyExtras extends FailureContext {
-  /** Who set what (policy.origins), to name the file or flag behind a limit. */
+  /** Sources of each key (policy.origins), to name the file or flag behind a limit. */
   readonly origins?: Origins
   /** Absolute paths among the command's words that exist on the host and are not visible inside. */
   readonly invisible?: readonly InvisiblePath[]
-  /** What waits to be applied. */
+  /** Changes that wait to be applied. */
   readonly pending?: Pending | undefined
   /** The output of the command was captured. */
   readonly isCaptured?: boolean
@@ -90,7 +90,7 @@ function limitsOf({ limits }: Plan): Result['limits'] {
   }
 }
 
-/** What ended the command, with the number that was reached. */
+/** Names the limit that ended the command, with the number that was reached. */
 function stoppedBy(limit: LimitReason | 'rw-size', { limits, layer }: Plan): string {
   const at = (limit: number | undefined, words: (value: number) => string) => (limit === undefined ? '' : words(limit))
   const words: Readonly<Record<typeof limit, string>> = {
@@ -161,7 +161,7 @@ function warningsOf(reason: Reason, outcome: Outcome, plan: Plan): string[] {
   ]
 }
 
-/** Processes of ours that are counted together with the command's. */
+/** Our processes that are counted together with the command's. */
 const OWN_PROCESSES: Readonly<Record<EngineName, number>> = {
   bwrap: GROUP_PROCESSES_BWRAP,
   unshare: GROUP_PROCESSES_UNSHARE,
@@ -265,7 +265,7 @@ function denialsOf({
   ]
 }
 
-/** What the end says of a file system that was counted already is no second row. */
+/** Drops a message about a full file system that is already counted, so that it does not make a second row. */
 function saidDenials(outcome: Outcome, plan: Plan): readonly Denial[] {
   const known = fullDenials(outcome, plan).map(({ fix }) => fix)
   return stderrDenials(endOf(outcome.stderr), plan).filter(
@@ -274,7 +274,7 @@ function saidDenials(outcome: Outcome, plan: Plan): readonly Denial[] {
 }
 
 /**
- * What an outcome means.
+ * Makes the result of an outcome.
  * @param command as the caller gave it
  * @returns a result; `ok` is true only for exit code 0 that neither a limit nor a signal from outside brought about
  */

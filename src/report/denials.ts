@@ -1,4 +1,4 @@
-/** What the walls refused, as far as they count it themselves: limits, full scratch file systems, protected names. Pure. */
+/** Denials that the walls count themselves: limits, full scratch file systems, protected names. Pure. */
 import type { Outcome } from '../backends/outcome.ts'
 import type { Plan, Scratch } from '../plan/plan.ts'
 import { SANDBOX_HOME } from '../plan/well-known-paths.ts'
@@ -7,7 +7,7 @@ import { shellWord } from './hints.ts'
 import { flagName } from './protected.ts'
 import type { Denial, Reason } from './result.ts'
 
-/** What is suggested in place of a limit that was met: a guess that needs few more of them. */
+/** The suggested value for a limit that was reached: doubling it needs few attempts. */
 const twice = (limit: number | undefined): number => 2 * (limit ?? 0)
 
 type Refused = Omit<Denial, 'evidence' | 'count'> & { readonly count?: number }
@@ -61,7 +61,7 @@ export function limitDenials(
   ]
 }
 
-/** Scratch file systems that the policy has keys of its own for; the others are zones. */
+/** Scratch file systems with separate keys in the policy; the others are zones. */
 const SCRATCH_KEYS: Readonly<Record<string, { readonly flag: string; readonly key: string }>> = {
   '/tmp': { flag: '--tmp', key: 'resources.tmp' },
   '/run': { flag: '--run', key: 'resources.run' },

@@ -51,21 +51,21 @@ export function explainExec(failure: SetupFailure, program: string, interpreter?
   return { code, message: `${program || "''"}: ${what}${inBrackets(detail)}`, hint }
 }
 
-/** What a hint for a failed set-up step is when nothing better is known about it. */
+/** The hint for a failed set-up step without a more precise one. */
 const ASK_DOCTOR = 'llm-do doctor   # tries every part of a sandbox on this machine and names what fails'
 
-/** What is known about the place where a set-up step failed; it makes the explanation narrower. */
+/** Facts about the place where a set-up step failed; they make the explanation narrower. */
 export interface FailureContext {
   /** Executable of the engine, for fixes that name it. */
   readonly program?: string
   readonly around?: Surroundings
-  /** What the `#!` line of the command names, where it is on the host and not inside. */
+  /** The program that the `#!` line of the command names, where it is on the host and not inside. */
   readonly interpreter?: InvisiblePath | undefined
-  /** What the sandbox was to show, to name the host's directory behind a path inside. */
+  /** Zones of the sandbox, to name the host's directory behind a path inside. */
   readonly zones?: readonly Pick<PlannedZone, 'source' | 'target'>[]
 }
 
-/** For what a container was given although the plan says something else. */
+/** The hint for a path of a container that differs from the plan. */
 const EXCHANGED = 'run again; if it stays so, look at which program exchanges it'
 
 interface SetupRow {
@@ -80,7 +80,7 @@ const STREAM_HINT = 'give the command a file, a pipe or a terminal: </dev/null, 
 /** A look at what writable zones take (native/runner/zone-size.c). */
 const SIZE_OF_ZONES = 'launch: size of zones'
 
-/** As root the command has an id of its own; a directory becomes that id's by an idmapped mount, which not every file system has. */
+/** As root the command has a separate id; an idmapped mount gives a directory to that id, which not every file system supports. */
 const SETUP_FAILURES: readonly SetupRow[] = [
   {
     step: 'init: chdir',

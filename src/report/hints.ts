@@ -1,4 +1,4 @@
-/** What the caller can do next: the flag to raise for each limit, the flag that shows a path. */
+/** Suggests the caller's next step: the flag to raise for each limit, the flag that mounts a path. */
 import type { Outcome } from '../backends/outcome.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
 import type { Origin } from '../policy/values.ts'
@@ -39,7 +39,7 @@ export function limitSource(limit: LimitName, origins: Origins): string {
   return origin === undefined ? key : `${key}, ${origin.source}`
 }
 
-/** What was reached of each limit, and how its flag is written. */
+/** The value of each limit that was reached, and the spelling of its flag. */
 const REACHED: Readonly<Record<LimitName, (plan: Plan) => readonly [number | undefined, (value: number) => string]>> = {
   timeout: ({ limits }) => [limits.timeoutMs, formatDuration],
   'cpu-time': ({ limits }) => [limits.cpuTimeMs, formatDuration],

@@ -1,6 +1,6 @@
 /**
- * What the observer of a run has seen refused, with the flag for each: what stopped the command is most often a write or a connection, and
- * the last thing that it tried before it gave up. Pure.
+ * Lists the refusals that the observer of a run has seen, with the flag for each: a write or a connection most often stopped the
+ * command, and the last thing that it tried before it gave up. Pure.
  */
 import { posix } from 'node:path'
 import type { ObservedReport, Outcome } from '../backends/outcome.ts'
@@ -25,7 +25,7 @@ export interface ObservedBy {
 
 type Seen = Omit<Denial, 'count' | 'evidence'>
 
-/** In the order of their weight. @returns undefined where nobody has looked, or not to the end */
+/** In the order of their weight. @returns undefined without an observer, or for one that missed events */
 export function observedDenials({ observed }: Outcome, by: ObservedBy): readonly Denial[] | undefined {
   if (observed === undefined || observed.isLost || observed.unread > 0) return undefined
   return observed.rows.toSorted(byWeight).flatMap((row): readonly Denial[] => {
@@ -86,7 +86,7 @@ function isTold({ what, path }: Observed, homes: readonly string[]): boolean {
   if (what === 'read-only') return !KEPT_IN_PASSING.test(path)
   if (what === 'unreachable') return true
   if (/^\/(?:etc|boot)(?:\/|$)/.test(path) || ASKED_IN_PASSING.test(path)) return false
-  // A socket is shown by itself, in whatever directory of the system it is.
+  // A socket is mounted alone, in whatever directory of the system it is.
   if (what === 'hidden-socket') return !homes.some((home) => isCredential(path, home))
   const shown = what === 'hidden-create' ? posix.dirname(path) : path
   return !homes.some((home) => holdsCredentials(shown, home))

@@ -15,7 +15,7 @@ export interface PlanReport {
   readonly command: readonly string[]
   /** Backends that `auto` would have taken before, each with what it lacks. */
   readonly passedOver: readonly string[]
-  /** Which runs it is kept for. */
+  /** The runs it is kept for. */
   readonly served?: string
 }
 
@@ -52,7 +52,7 @@ const section = (name: string, lines: readonly string[]): readonly string[] =>
 
 /* ---- who said it ---- */
 
-/** `--memory`, `default.yaml:8`; nothing for what nobody has set. */
+/** `--memory`, `default.yaml:8`; empty for an unset key. */
 function setBy({ origins }: Policy, key: string): string {
   const origin = origins[key]?.at(-1)
   return origin === undefined ? '' : originName(origin)
@@ -165,7 +165,7 @@ function variableLines(env: readonly PlannedVariable[]): readonly string[] {
   })
 }
 
-/** What the command cannot change of what it may write; a zone is a tree like any other, so most have the same names. */
+/** Names that the command cannot change in writable zones; a zone is a tree like any other, so most have the same names. */
 function protectedLines(zones: readonly PlannedZone[]): readonly string[] {
   const writable = zones.filter(({ mode, sockets }) => isWritable(mode) && !sockets)
   return writable.flatMap(({ target, protect, git }) => {

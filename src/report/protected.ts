@@ -1,4 +1,4 @@
-/** What is said about protected paths: what was made, where it is now, and the flag that would have allowed it. */
+/** Describes attempts on protected paths: what was made, where it is now, and the flag that would have allowed it. */
 import { posix } from 'node:path'
 import type { Guarded, ProtectedAttempt } from '../backends/outcome.ts'
 import type { Plan, PlannedZone } from '../plan/plan.ts'
@@ -51,7 +51,7 @@ function draftHint(attempts: readonly ProtectedAttempt[], { engine, zones }: Pla
   return [`to let it end and decide by llm-do apply, in the place of --rw: ${zoneFlag(zone, 'cow')}`]
 }
 
-/** What --protect-not calls what was made. */
+/** The value of --protect-not for a path that was made. */
 export function flagName(path: string, zones: readonly PlannedZone[]): readonly string[] {
   const zone = zones.find(({ mode, source }) => mode === 'rw' && isWithin(path, source))
   if (zone === undefined) return []
@@ -67,7 +67,7 @@ export function flagName(path: string, zones: readonly PlannedZone[]): readonly 
   return [closed === undefined || words.at(-1) === GIT ? GIT : nameInGit(closed)]
 }
 
-/** What --protect-not calls the closed name that a path of the host lies at or below; undefined where it lies at none. */
+/** The value of --protect-not for the closed name that a path of the host lies at or below; undefined where it lies at none. */
 export function closedName(path: string, zones: readonly PlannedZone[]): string | undefined {
   const zone = zones.find(({ mode, source }) => mode === 'rw' && isWithin(path, source))
   if (zone === undefined) return undefined
@@ -85,7 +85,7 @@ function builtInName(path: string): readonly string[] {
   return names.sort((a, b) => b.length - a.length).slice(0, 1)
 }
 
-/** A worktree or a submodule has a `.git` of its own, too: with less than all of git it is half made. */
+/** A worktree or a submodule also has its own `.git`: with less than all of git it is only half allowed. */
 const nameInGit = (closed: string): string => (/^(?:worktrees|modules)$/.test(closed) ? GIT : `${GIT}/${closed}`)
 
 /** Longest first. */

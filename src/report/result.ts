@@ -1,4 +1,4 @@
-/** What it means: the object of `--json` and of the library. `schema` changes only when a field changes its meaning. */
+/** The object of `--json` and of the library. `schema` changes only when the meaning of a field changes. */
 
 import type { Isolation } from '../backends/backend.ts'
 import type { NetVerdict, Reason } from '../contract.ts'
@@ -11,7 +11,7 @@ export type { Reason }
 
 /** One thing that the sandbox refused, and what would have allowed it. */
 export interface Denial {
-  /** Which wall: the view of the file system, the network, the system call filter, the guard of protected paths, a limit. */
+  /** The wall: the view of the file system, the network, the system call filter, the guard of protected paths, a limit. */
   readonly layer: 'mount' | 'network' | 'seccomp' | 'guard' | 'limit'
   /** `read`, `write`, `resolve`, `connect`, `request`, `allocate`, `fork`, `syscall`... */
   readonly operation: string
@@ -36,7 +36,7 @@ export interface NetworkUse {
   readonly port?: number
   /** `refused`: a request on a connection that was allowed. */
   readonly verdict: NetVerdict | 'refused'
-  /** Which one: its method and path, or what is wrong with it. */
+  /** Its method and path, or the fault in it. */
   readonly request?: string
   /** That decided; absent where none covers the host. */
   readonly rule?: string
@@ -99,7 +99,7 @@ export interface Result {
   readonly message: string
   /** Devices of the host that the command could use, as it found them; absent where there were none. */
   readonly devices?: readonly string[]
-  /** What a command with a restricted network has reached or tried to, and which names one without any has asked for; absent else. */
+  /** Hosts that a command with a restricted network has reached or tried to, and names that one without any has asked for; absent else. */
   readonly network?: readonly NetworkUse[]
   /** Emptied for the command by `hide`, as paths of the host: all are counted, the first are named. Absent where nothing was. */
   readonly hidden?: { readonly count: number; readonly paths: readonly string[] }

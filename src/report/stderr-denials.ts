@@ -1,5 +1,5 @@
 /**
- * What a failed command says was refused, as far as the plan and the host confirm it: a path that the plan shows read-only, a scratch file
+ * Reads refusals from the stderr of a failed command, as far as the plan and the host confirm them: a path that is mounted read-only, a scratch file
  * system that has a size, a path of the host that is not shown. The words are the command's, so they may lie; a lie can do no more than name
  * one of these, and nothing is ever allowed by it. Pure.
  */
@@ -74,7 +74,7 @@ function around<T extends { readonly target: string }>(path: string, mounts: rea
   return outer.toSorted((one, other) => other.target.length - one.target.length)[0]
 }
 
-/** What stands before the words of the refusal: `make: a.o: Read-only file system`. Not `EROFS: read-only file system, open 'a.o'`. */
+/** The text before the words of the refusal: `make: a.o: Read-only file system`. Not `EROFS: read-only file system, open 'a.o'`. */
 const BEFORE =
   /(?:['"`\u2018\u201c]([^'"`\u2018\u2019\u201c\u201d]+)['"`\u2019\u201d]|([^\s'"`\u2018\u2019\u201c\u201d]+)): *read-only file system/i
 
@@ -114,7 +114,7 @@ export function writeDenial(path: string, { zones, scratch }: Plan): Found {
     : { ...denial, layer: 'guard', fix: `--protect-not ${shellWord(name)}`, key: 'protectNot' }
 }
 
-/** What lies in no zone is the system's, or the root of the sandbox: an empty directory may take its place. */
+/** A path in no zone belongs to the system, or to the root of the sandbox: an empty directory may take its place. */
 function systemFix(directory: string): Pick<Denial, 'fix' | 'key'> {
   const isClosed = closedTarget(directory) !== undefined
   return isClosed ? { fix: '', key: '' } : { fix: `--tmpfs ${shellWord(directory)}`, key: 'zones' }
@@ -136,7 +136,7 @@ function noSpaceAt(path: string, mount: PlannedZone | Scratch | undefined): Foun
 export const isOfPackages = (path: string): boolean =>
   /^\/var\/(?:lib|cache)\/(?:dpkg|apt|rpm|dnf|pacman|apk)(?:\/|$)/.test(path)
 
-/** Paths of the host that are not inside; where nothing can show one there is no flag. */
+/** Paths of the host that are not inside; the flag is left out where no flag can mount one. */
 export function hiddenDenials(paths: readonly InvisiblePath[]): readonly Denial[] {
   return paths.slice(0, MOST).map(({ path, flags }) => {
     const fix = isOfPackages(path) ? '' : (flags ?? '')

@@ -3,7 +3,7 @@
  * tables of all its memory, 2 ms of processor where it holds 120 MiB.
  * Edge: processes, sockets, the clock.
  *
- * The first run of a process starts its launcher itself, and so does every run while no server is ready: nobody waits for one. It ends with
+ * The first run of a process starts its launcher itself, and so does every run while no server is ready: no run waits for one. It ends with
  * this process, when it has had nothing to do for a while, or when this process has attributes that a child would inherit and the server has not.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -53,7 +53,7 @@ class ForkServer {
     return this.isReady ? FramedLine.connect(`/proc/${this.child.pid}/fd/${FORK_SERVER_FD}`) : undefined
   }
 
-  /** It has ended by itself, or never began. */
+  /** The server has ended on its own, or never began. */
   private fail(): void {
     if (!this.isGone && !this.isReady) own.letDown += 1
     this.end()
@@ -71,7 +71,7 @@ class ForkServer {
   }
 }
 
-/** What a launcher inherits that may have changed since a server was started. */
+/** Inherited attributes of a launcher that may have changed since a server was started. */
 const inheritable = (): string =>
   JSON.stringify([process.geteuid?.(), process.getegid?.(), process.getgroups?.(), getPriority()])
 
@@ -80,7 +80,7 @@ const MOST_LET_DOWN = 3
 
 const own: { runs: number; letDown: number; server?: ForkServer } = { runs: 0, letDown: 0 }
 
-/** @returns a connection to a launcher of its own; undefined: start one */
+/** @returns a connection to a launcher for this run only; undefined: start one */
 export function forkedLauncher(file: string): FramedLine | undefined {
   own.runs += 1
   if (own.runs === 1 || own.letDown >= MOST_LET_DOWN) return undefined
@@ -90,7 +90,7 @@ export function forkedLauncher(file: string): FramedLine | undefined {
   return undefined
 }
 
-/** What has become of a connection that it gave. */
+/** Counts the failures of connections that it gave. */
 export function noteForked({ isLetDown }: { readonly isLetDown: boolean }): void {
   own.letDown = isLetDown ? own.letDown + 1 : 0
   if (isLetDown) own.server?.end()

@@ -21,7 +21,7 @@ export interface EngineProbe {
   readonly network?: NetworkWay
 }
 
-/** Without an allowed name there is no connection to take. This one exists nowhere (RFC 2606), and nothing looks it up. */
+/** Only an allowed name makes a connection possible. This one exists nowhere (RFC 2606), and nothing looks it up. */
 const ONE_NAME = { mode: 'restricted', allow: ['probe.invalid'], deny: [] } as const
 
 /** A sandbox in which nothing is but what the chain itself brings; init answers the question by existing. */

@@ -93,7 +93,7 @@ function progress({ total, ...before }: BatchCounts): Progress {
   const counts = { ...before }
   const show = (end: string): void => {
     if (!process.stderr.isTTY) return
-    // Columns may be 0 where nobody has said how wide it is. The rest of a longer line before it is erased (ECMA-48, EL).
+    // Columns may be 0 where the width of the terminal is unset. The rest of a longer line before it is erased (ECMA-48, EL).
     const line = progressLine({ ...counts, total }, process.stderr.columns || 80)
     process.stderr.write(`\r${line}\u001b[K${end}`)
   }

@@ -40,7 +40,7 @@ export interface ExecRequest {
   readonly json: JsonForm | undefined
   /** The text of `-c`. */
   readonly script: string | undefined
-  /** What the command line says of `--env`. */
+  /** Values of `--env` on the command line. */
   readonly variables: readonly string[]
 }
 
@@ -65,7 +65,7 @@ function commandBytes({ bytes }: Words, { commandAt, shell }: CommandLine): read
   return [...before, ...bytes.filter((_, at) => isOfCommand(at))]
 }
 
-/** What becomes of changes to copy-on-write zones. */
+/** Chooses whether to apply changes to copy-on-write zones. */
 async function applyOption(given: GivenOptions): Promise<Pick<ExecOptions, 'apply'>> {
   if (given['apply'] === 'on-success') return { apply: 'on-success' }
   if (given['apply'] !== 'ask') return {}
@@ -225,10 +225,10 @@ async function runUntilSignal(options: ExecOptions): Promise<Result> {
   })
 }
 
-/** Milliseconds: node has nothing that tells of the end of a process which is no child of its own. */
+/** Milliseconds between checks: node reports the end of its children only, not of its parent. */
 const LOOK_AT_PARENT = 200
 
-/** The end of what started us is a reason to stop like SIGTERM. */
+/** The end of the parent process is a reason to stop like SIGTERM. */
 export function watchParent(parent: number, stop: (signal: NodeJS.Signals) => void): NodeJS.Timeout {
   const look = () => {
     if (process.ppid !== parent) stop('SIGTERM')
@@ -282,7 +282,7 @@ async function record({ request: { given }, result, decided, log }: RecordedRun)
     result,
     ...(worker !== undefined && { worker }),
     decision,
-    // What a rule let through can still be refused: then it was not the rule that decided.
+    // A call that a rule allows can still be refused later: then the rule did not decide.
     decidedBy: (decision === 'refused' ? undefined : decided?.by) ?? 'policy',
   }
   return await log.append(entry).then(
@@ -354,7 +354,7 @@ const untold = (result: Result, told: ReadonlySet<string>): Result => ({
   warnings: result.warnings.filter((warning) => !told.has(warning)),
 })
 
-/** What is known before the command starts is said then, each once; in JSON it is all in the result. */
+/** Prints warnings known before the command starts, each once; in JSON the result has them all. */
 async function warn({ json }: ExecRequest, warnings: readonly string[], told: Set<string>): Promise<void> {
   const untold = json === undefined ? warnings.filter((warning) => !told.has(warning)) : []
   for (const warning of untold) told.add(warning)
@@ -384,7 +384,7 @@ export interface RunToRecord {
   readonly changed?: (options: ExecOptions) => ExecOptions
 }
 
-/** What the client does by itself when a run like this one has ended. */
+/** The steps that the client takes without node when a run like this one has ended. */
 function endingOf(request: ExecRequest): Ending {
   const audit = logOf(request)
   return {
@@ -430,7 +430,7 @@ function jsonFormOf(words: readonly string[], env: Environment): JsonForm | unde
   return jsonForm(found?.split('=')[1] ?? (found === undefined ? env['LLM_DO_EXEC_JSON'] || undefined : 'native'))
 }
 
-/** What is known of a command line that may be wrong: as much as can be read of it. */
+/** Reads as much as it can of a command line that may be wrong. */
 function readIfPossible(words: readonly string[]): { readonly command: readonly string[]; readonly profile: string } {
   try {
     const line = readCommandLine(words, hasBash())

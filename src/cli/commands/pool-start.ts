@@ -34,7 +34,7 @@ const HINT = 'llm-do pool start [options] [--size N] [--idle-timeout T] [-- COMM
 const STANDARD_SIZE = 4
 const MOST_SANDBOXES = 64
 const STANDARD_IDLE = '15m'
-/** What the plan is made for when no command is named; most plans do not depend on it. */
+/** The plan is made for this program when no command is named; most plans do not depend on it. */
 const ANY_COMMAND = ['true']
 
 const textOf = (value: GivenOptions[string]) => (typeof value === 'string' ? value : undefined)

@@ -19,7 +19,7 @@ import { subcommand } from '../subcommand.ts'
 interface Run extends RunLine {
   /** The number where the account has no name here. */
   readonly user: string
-  /** Of a sandbox in the background. */
+  /** Name of a sandbox in the background. */
   readonly name?: string
 }
 
@@ -37,7 +37,7 @@ const printed = (rows: readonly (readonly string[])[]): string =>
     .join('')
 
 const HEADER = ['ID', 'NAME', 'PID', 'USER', 'AGE', 'PROFILE', 'DIRECTORY', 'COMMAND'] as const
-/** Of a command, in a table. */
+/** Most characters of a command in the table. */
 const SHOWN_CHARACTERS = 60
 
 function shown(command: readonly string[]): string {

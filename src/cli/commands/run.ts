@@ -43,13 +43,13 @@ export const run = subcommand('run', async ({ flags, operands: rest }, call) => 
     throw usageError('a word of the command line is not valid UTF-8.', 'put the command into a script')
   const { name = `sandbox-${randomHex(4)}` } = flags as { readonly name?: string }
   const line = readCommandLine(rest, hasBash(), 'name' in flags ? ['--name', name] : [])
-  directoryOfNamed(call.env, name) // what is no name is refused before anything is started
+  directoryOfNamed(call.env, name) // an invalid name is refused before anything is started
   refuseForeground(line.given)
   commandOf(line)
   return await startSupervisor([name, ...rest], call)
 })
 
-/** A process of its own, which the end of the caller's session does not reach. @returns the exit status of `run` */
+/** Starts a separate process that outlives the caller's session. @returns the exit status of `run` */
 function startSupervisor(words: readonly string[], { env }: Call): Promise<number> {
   const child = spawn(join(nativeDirectory(), 'llm-do'), [SUPERVISE, ...words], {
     env,
@@ -129,7 +129,7 @@ async function runInBackground(
     ...options,
     mode: 'capture',
     stdin: 'ignore',
-    // Like what a person has before them, it has no deadline that nobody has named.
+    // Like an interactive run, it has no default timeout.
     isAtTerminal: true,
     serve,
     onStdout: (bytes) => log.write('stdout', bytes),
