@@ -1,4 +1,4 @@
-// What ours is compared with everywhere: bubblewrap, as its manual shows it and with our walls. Others: peers.mjs.
+// The common measure of all benchmarks: bubblewrap, as its manual shows it and with our walls. Others: peers.mjs.
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 

@@ -1,4 +1,4 @@
-// Ours next to its peers: what each protects, found by trying, and what it takes, in one row, so that nobody is fast by leaving walls out.
+// Ours next to its peers: the protection of each, found by trying, and its time, in one row, so that leaving walls out does not look fast.
 //   node bench/main.mjs --rows peers [--runs N] [--json]
 
 import { OUR_BOUNDS, OURS, openPeers } from './peers.mjs'

@@ -1,5 +1,5 @@
-// What a copy-on-write directory costs: to start, for programs that read and write much, and to look at and apply what they did. Each command
-// runs by turns in the same directory copy-on-write and writable; what it wrote is taken away before the next round.
+// The costs of a copy-on-write directory: to start, for programs that read and write much, and to list and apply their changes. Each command
+// runs by turns in the same directory copy-on-write and writable; its files are removed before the next round.
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { performance } from 'node:perf_hooks'
@@ -167,7 +167,7 @@ async function applied(stage, cold, rounds) {
   return { row: '--apply on-success of one file / nothing changed', value, goal: 2.5 }
 }
 
-/** Rows for bench/main.mjs, in a place of its own. */
+/** Rows for bench/main.mjs, in a separate stage. */
 export async function cow({ runs, times, cold }) {
   const stage = makeStage()
   try {

@@ -1,8 +1,8 @@
-// How often a run's end is told wrongly while the machine is busy: counts, no times.
+// How often the end of a run is reported wrongly while the machine is busy: counts, no times.
 //
 //   node bench/ends.mjs [RUNS] [JOBS]     RUNS of each kind (10000), JOBS at once (four for each processor)
 //
-// Exits with 1 when any was.
+// Exits with 1 after a wrong report.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'

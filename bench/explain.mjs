@@ -1,4 +1,4 @@
-// What it costs to be watched (--explain), for programs that open much. Each command runs by turns watched and not, in the same writable
+// The costs of an observed run (--explain), for programs that open much. Each command runs by turns watched and not, in the same writable
 // directory; a watched run is planned by node each time, which is a part of its start-up.
 import { COMMANDS } from './cow.mjs'
 import { makeStage } from './stage.mjs'
@@ -33,7 +33,7 @@ async function command(stage, cold, rounds, { name, script, prepare }) {
   }
 }
 
-/** Rows for bench/main.mjs, in a place of its own. */
+/** Rows for bench/main.mjs, in a separate stage. */
 export async function explain({ runs, times, cold }) {
   const stage = makeStage()
   try {

@@ -385,7 +385,7 @@ async function chaos() {
     process.exitCode = 1
 }
 
-/** What Redis has done and holds so far. */
+/** Work and memory of Redis so far. */
 async function redisUse(client) {
   const info = await client.info()
   const field = (name) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)[1])

@@ -1,4 +1,4 @@
-// What a run could leave behind, counted from outside.
+// Counts leftovers of runs from outside.
 import { readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

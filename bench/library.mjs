@@ -1,4 +1,4 @@
-// What a program sees that uses the library; started by main.mjs in a process of its own, since memory and the event loop count.
+// Measures a program that uses the library; main.mjs starts it in a separate process, since memory and the event loop count.
 //   node library.mjs cold RUNS BWRAP_WORDS...    spawn of `true`, of bwrap, cold runs of an open sandbox and exec(), by turns
 //   node library.mjs warm RUNS                   spawn of `true` and warm runs, by turns, each with a sandbox ready for it
 //   node library.mjs idle|flood cold|warm        the most memory of this process; during a flood of 1 GiB

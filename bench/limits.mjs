@@ -1,4 +1,4 @@
-// What the limits of a run cost: the launch file of the default profile with and without the records that hold them, by turns.
+// The costs of the limits of a run: the launch file of the default profile with and without the records that hold them, by turns.
 //   node bench/limits.mjs [RUNS]
 // Everything else is the same in both, the walls, the record of the run included. Exit status 0 when the
 // goal is met, 1 when it is not, 2 when the measuring itself failed.
@@ -13,7 +13,7 @@ import { makeProgram, timeByTurns } from './stopwatch.mjs'
 
 /** Entries of limits: native/contract.yaml. The limits of kernel memory that every run has are in both files. */
 const LIMITS = new Set(['affinity', 'cgroup', 'set', 'watch', 'cpu-time', 'deadline'])
-/** RLIMIT_NPROC is the limit of processes where there is no controller. */
+/** RLIMIT_NPROC is the limit of processes without a controller. */
 const NPROC = '6'
 
 /** Milliseconds: the whole of making, limiting, entering, reading and removing a group. */

@@ -89,7 +89,7 @@ async function engines(bench) {
   ]
 }
 
-/** What agents call all day fails as a matter of course: `grep`, `test`, `diff`. A path of the system is shown, so no hint is needed. */
+/** Commands that agents call all day fail as a matter of course: `grep`, `test`, `diff`. A path of the system is mounted, so no hint is needed. */
 async function failures(bench) {
   const { stage, runs } = bench
   const grep = [stage.exec, ...bench.cold, '--', 'grep', '-q']
@@ -164,7 +164,7 @@ async function node(bench) {
   const rounds = Math.max(5, Math.round(runs / 4))
   const json = [stage.exec, '--json', '--', 'true']
   stage.warm(json)
-  // A cache of its own for every run: nothing is known, neither of the machine nor of the plan.
+  // A separate cache for every run: nothing is known, neither of the machine nor of the plan.
   const first = ['sh', '-c', `XDG_CACHE_HOME=${stage.directory}/first-$$ exec "$0" -- true`, stage.exec]
   const verbs = {
     ps: [stage.llmDo, 'ps'],
@@ -245,7 +245,7 @@ function warmThroughput(bench, rounds) {
   })
 }
 
-/** In a place of its own: it reads the one launch file that there is. */
+/** In a separate stage: it reads the one launch file that there is. */
 async function costOfLimits({ runs, times }) {
   const stage = makeStage()
   try {
@@ -255,7 +255,7 @@ async function costOfLimits({ runs, times }) {
   }
 }
 
-/** In a place of its own: the guard looks through the whole writable zone. */
+/** In a separate stage: the guard searches the whole writable zone. */
 async function realWork(bench) {
   const stage = makeStage()
   try {

@@ -1,4 +1,4 @@
-// What a network restricted by name costs: to start, for each connection, for each byte, in memory. In a network namespace of its own, where
+// The costs of a network restricted by name: to start, for each connection, for each byte, in memory. In a separate network namespace, where
 // the server has an address that is listed; direct connections are made there without a sandbox.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// What people do a thousand times: a task in a directory of its own, a large project. Each row is a ratio of one interleaved run.
+// Patterns that people repeat a thousand times: a task in a new directory, a large project. Each row is a ratio of one interleaved run.
 import { mkdirSync, renameSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { NAIVE } from './bwrap.mjs'

@@ -1,5 +1,5 @@
 // Other ways to run one command apart from the host, each as strictly as it is usually asked to be: one writable directory, no network, bounds
-// where it has any. A peer that nobody could run here has no adapter, only its reason: an untried command line says nothing about it.
+// where it has any. A peer that could not be run here has no adapter, only its reason: an untried command line says nothing about it.
 import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
@@ -8,7 +8,7 @@ import { findProgram, NAIVE } from './bwrap.mjs'
 import { NPM_PEERS, program as npmProgram } from './npm-peers.mjs'
 import { ROOT } from './stage.mjs'
 
-/** What each is asked for, in its own words. */
+/** Limits for each, in its own words. */
 export const BOUNDS = { memory: 64 * 1024 ** 2, processes: 50, seconds: 10 }
 
 const MEBIBYTES = String(BOUNDS.memory / 1024 ** 2)
@@ -157,7 +157,7 @@ const containerWords = ({ cwd }) => [
   `--workdir=${cwd}`,
 ]
 
-/** In a storage of its own, without an image. */
+/** In a separate storage, without an image. */
 const podman = (stage) => {
   const at = (name) => join(stage.directory, 'podman', name)
   mkdirSync(at('.'), { recursive: true })
@@ -185,7 +185,7 @@ const podman = (stage) => {
 
 const DOCKER_START_MS = 30_000
 
-/** A daemon of its own, and an image of links into the host's /usr: nothing of the machine's is touched, nothing is fetched. */
+/** A separate daemon, and an image of links into the host's /usr: nothing of the machine's is touched, nothing is fetched. */
 async function docker(stage) {
   const at = (name) => join(stage.directory, 'docker', name)
   mkdirSync(at('.'), { recursive: true })

@@ -1,12 +1,12 @@
 /*
- * probes: what a command can do where it is run. The same program is the command inside a sandbox and, outside of any, its own control: a wall
- * counts only where the attempt works outside. bench/protections.mjs starts it and looks at the host afterwards.
+ * probes: tries actions of a hostile command where it is run. The same program is the command inside a sandbox and, outside of any, the control: a wall
+ * counts only where the attempt works outside. bench/protections.mjs starts it and inspects the host afterwards.
  *
- *   probes try NAME=VALUE...     each attempt in a process of its own, one line each: "NAME open" or "NAME shut"
+ *   probes try NAME=VALUE...     each attempt in a separate process, one line each: "NAME open" or "NAME shut"
  *   probes memory BYTES          "memory open" when they could be used all at once
  *   probes processes COUNT       "processes open" when so many could be there at once
  *   probes terminal              "terminal open" when a character could be typed into the terminal on stdin
- *   probes daemon NAME           leaves a process called NAME, in a session of its own, and ends
+ *   probes daemon NAME           leaves a process called NAME, in a separate session, and ends
  *   probes linger NAME           the same, but does not end
  *   probes host NAME SOCKET TOKEN KEY     what is attacked: a process, its sockets, its shared memory; prints its port
  */
@@ -73,7 +73,7 @@ static bool says_token(int fd) {
 static bool read_home(void) { return says_token(open(value("home-file"), O_RDONLY)); }
 static bool read_other(void) { return says_token(open(value("other-file"), O_RDONLY)); }
 
-/* Whether the file is on the host is for the host to say: a sandbox may have a home of its own. */
+/* Only the host can tell whether the file is on the host: a sandbox may have a separate home. */
 static bool write_home(void) { return open(value("home-new"), O_WRONLY | O_CREAT | O_EXCL, 0600) >= 0; }
 static bool write_other(void) { return open(value("other-new"), O_WRONLY | O_CREAT | O_EXCL, 0600) >= 0; }
 
@@ -182,7 +182,7 @@ static bool read_core(void) { return open("/proc/kcore", O_RDONLY) >= 0; }
 
 static bool gain_by_setuid(void) { return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0; }
 
-/* In a mount namespace of its own: outside nothing is mounted for others. */
+/* In a new mount namespace: outside nothing is mounted for others. */
 static bool mount_here(void) {
   return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
          mount("none", ".", "tmpfs", 0, NULL) == 0;
@@ -286,7 +286,7 @@ static void stay(void) {
   for (;;) pause();
 }
 
-/* Twice forked, with a session and streams of its own: whoever looks for children, groups or open pipes does not find it. */
+/* Twice forked, with its own session and streams: a search for children, groups or open pipes does not find it. */
 static void leave_daemon(const char *name) {
   int named[2];
   char byte;
@@ -295,7 +295,7 @@ static void leave_daemon(const char *name) {
   if (pid < 0) give_up("fork");
   if (pid > 0) {
     close(named[1]);
-    if (read(named[0], &byte, 1) != 0) give_up("read"); /* the end: whoever looks from now on finds the name */
+    if (read(named[0], &byte, 1) != 0) give_up("read"); /* the end: from now on a search finds the name */
     waitpid(pid, NULL, 0);
     return;
   }

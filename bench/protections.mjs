@@ -1,4 +1,4 @@
-// What a command can do under each runner, found by trying: bench/probes.c is the command, and the host looks at what has become of it.
+// Shows by trying what a command can do under each runner: bench/probes.c is the command, and the host checks the results.
 // Outside of any sandbox the same program is the control: what does not work there says nothing about a wall.
 import { spawn } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
@@ -145,7 +145,7 @@ async function tryAttempts(site) {
 
 /* ---- bounds, and what stays ---- */
 
-/** What was ended on the way has not said that it could. */
+/** A command that was killed on the way has not said that it could. */
 async function tryBound(site, name, words, options) {
   const answers = answersOf(await runProbe(site, words, options))
   return { [name]: answers[name] === true }

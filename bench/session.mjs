@@ -1,4 +1,4 @@
-// What a session of a coding agent is made of: its commands, read from bench/traces/*.trace, and the repository that it works on.
+// The parts of a session of a coding agent: its commands, read from bench/traces/*.trace, and the repository that it works on.
 import { cpSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,7 +11,7 @@ const SHELL_SIGNS = /[|&;<>()$`\\"'*?[\]{}#!]/
 
 /**
  * One command of a trace: `[!STATUS ][NAME=VALUE ]...COMMAND`. STATUS is the exit status that it ends with, where that is not 0.
- * @returns `script` where the command takes a shell, and `words` by which it is run where there is no other shell
+ * @returns `script` where the command takes a shell, and `words` by which it is run without another shell
  */
 export function readCommand(line) {
   const [, status, assignments, command] = /^(?:!(\d+) )?((?:[A-Z_]+=\S* )*)(.+)$/.exec(line)
@@ -41,7 +41,7 @@ export function readTraces() {
   )
 }
 
-/** What was committed in which order; everything else comes with the last of them. */
+/** Commits in their order; the last one adds everything else. */
 export const HISTORY = [
   ['Read statements', '.gitignore package.json lib/money.mjs lib/parse.mjs test'],
   ['Report by category', 'lib bin data/2024.csv'],

@@ -1,4 +1,4 @@
-// The place of a bench: a home, a cache and a project of its own, so that no user's files are read and nothing is left behind.
+// The place of a bench: a separate home, cache and project, so that no user's files are read and nothing is left behind.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,5 @@
 // Where the milliseconds of a cold run go, or with --warm those of a warm one: the kernel's own events (perf record, tracepoints), cut at
-// the marks below. A warm sandbox is no child of the caller, so then the whole machine is listened to, which should be doing nothing else.
+// the marks below. A warm sandbox is not a child of the caller, so then the whole machine is recorded, which should be doing nothing else.
 //   node bench/steps.mjs [--warm] [RUNS] [COMMAND...]
 // Tracing costs about a microsecond an event, so the sum is a little more than an untraced run; the shares are what counts.
 // Needs perf and the right to read tracepoints (root, or kernel.perf_event_paranoid=-1 and a readable tracefs).

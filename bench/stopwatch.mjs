@@ -21,7 +21,7 @@ const FLAGS = [
 
 const changedAt = (path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
 
-/** The program of bench/NAME.c. musl, because its start-up and spawn are the shortest; gcc where there is no musl. */
+/** The program of bench/NAME.c. musl, because its start-up and spawn are the shortest; gcc on machines without musl. */
 export function makeProgram(name) {
   const source = join(HERE, `${name}.c`)
   const program = join(ROOT, `build/bench-${name}`)

@@ -1,5 +1,5 @@
 // Sessions of coding agents as the benchmark: each command of a trace is run once under each runner, by turns, in another order each time.
-// Every runner has a copy of the repository, a home and caches of its own, which are empty when its session begins.
+// Every runner has its own copy of the repository, home and caches, which are empty when its session begins.
 //   node bench/main.mjs --rows traces [--runs N]     N: only the first N commands of each trace
 //   node bench/traces.mjs TRACE [N]                  what each command took
 import { spawnSync } from 'node:child_process'
@@ -37,7 +37,7 @@ const READY = 4
 
 /* ---- runners: the variables and the words of a run in a stage ---- */
 
-/** Those that have no /tmp of their own write into one of the stage's. */
+/** Runners without a private /tmp write into one of the stage's. */
 const sharesTmp = (make) => (stage) => {
   const { argv, ...runner } = make(stage)
   const moved = (text) => text?.replaceAll('/tmp/', `${stage.directory}/`)
@@ -132,7 +132,7 @@ async function runTrace(commands, onCommand) {
   }
 }
 
-/** Who ends otherwise than the trace says has not done the work. */
+/** A runner whose command ends otherwise than the trace says has not done the work. */
 function needSameEnds(sessions) {
   const faults = sessions.filter(({ name }) => OURS[name] !== undefined).flatMap((session) => session.faults)
   if (faults.length > 0) throw new Error(`commands that ended otherwise than the trace says:\n${faults.join('\n')}`)
@@ -144,7 +144,7 @@ function rowsOf(trace, sessions) {
   const byName = Object.fromEntries(sessions.map((session) => [session.name, session]))
   const { plain, bwrap, cold, warm } = Object.fromEntries(sessions.map(({ name, times }) => [name, times.slice(FIRST)]))
   const { served } = byName.warm
-  // What the commands themselves take is the same for all, and may be most of a session.
+  // The time of the commands themselves is the same for all, and may be most of a session.
   const net = (times) => sum(times) - sum(plain)
   return [
     { row: `${trace}: total / naive bwrap, from the third command on`, value: sum(cold) / sum(bwrap), goal: 1.15 },

@@ -1,5 +1,5 @@
-// What agents run is never twice the same: other programs, other variables, the rules of a worker, ends that are no plain exit. Each is
-// run once beside the same by naive bwrap, in a place where only the first run has left a plan.
+// Agents never run twice the same: other programs, other variables, the rules of a worker, ends other than a plain exit. Each is
+// run once next to the same by naive bwrap, in a place where only the first run has left a plan.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { NAIVE } from './bwrap.mjs'
@@ -99,7 +99,7 @@ async function options(stage, cold, runs) {
 
 const ratio = (times, one, other) => median(times[one]) / median(times[other])
 
-/** In a place of its own: nobody else may have left a plan there. */
+/** In a separate stage: no other benchmark may have left a plan there. */
 export async function variety({ runs, times, cold }) {
   const stage = makeStage()
   try {

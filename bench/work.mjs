@@ -1,4 +1,4 @@
-// What agents have done all day, in a writable zone: the packages of this project are installed from a cache, offline, and its types are checked.
+// The daily work of agents in a writable zone: the packages of this project are installed from a cache, offline, and its types are checked.
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
