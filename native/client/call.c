@@ -35,7 +35,7 @@ static int is_one_of(const char *const *names, size_t count, const char *word, s
   return 0;
 }
 
-/* How many words an option of ours takes, its value with it; 0 where it is none, or has no value. */
+/* How many words one of our options takes, its value with it; 0 where the word is another one, or has no value. */
 static size_t option_words(char **word) {
   size_t length = strcspn(*word, "=");
   if (IS_ONE_OF(ALONE, *word, length)) return 1;
@@ -111,7 +111,7 @@ static int add_environment(struct key *key) {
   return done;
 }
 
-/* Node says what is wrong with a name or value that is no text. */
+/* Node reports the fault of a name or value that is not valid text. */
 static int is_value(const char *variable) { return utf8_is_text(variable, strlen(variable)) && !strstr(variable, REPLACEMENT); }
 
 char *call_variable(char *word, const char *before) {
@@ -136,7 +136,7 @@ static int find_given(struct call *call) {
     char *option = *word, *variable = option ? call_variable(option, before) : NULL;
     if (!option) return -1; /* none is, before options_end */
     before = option;
-    if (strcmp(option, KEY_ANY_VARIABLES) == 0) return -1; /* no option of ours, and it would be taken for the mark */
+    if (strcmp(option, KEY_ANY_VARIABLES) == 0) return -1; /* not one of our options, and it would be taken for the mark */
     if (variable && !is_value(variable)) return -1;
     if (variable) call->given[given++] = variable;
   }
@@ -211,7 +211,7 @@ static int is_before_variable(char **word, char **end) {
   return word + 1 < end && word[1] && strcmp(*word, VARIABLE_OPTION) == 0 && call_variable(word[1], *word);
 }
 
-/* Variables beside each other are one word, whatever their names and number. */
+/* Adjacent variables are one word, whatever their names and number. */
 static int add_unnamed(const struct call *call, struct key *key, int is_for_any) {
   const char *before = "", *kept[KEY_WORDS_MAX];
   size_t count = 0;

@@ -14,7 +14,7 @@
 
 struct program {
   const char *key;     /* word of the launch cache's key: KEY_ANY_PROGRAM, or the name */
-  char real[PATH_MAX]; /* its canonical path where the plan is shared; empty when there is no such program */
+  char real[PATH_MAX]; /* its canonical path where the plan is shared; empty when the program does not exist */
 };
 
 /* `path` is the caller's PATH, `name` the first word of the command. */

@@ -30,7 +30,7 @@ static char **script_at(char **word, const char **shell) {
   return *word && strcmp(*word, "--") == 0 ? word + 1 : word;
 }
 
-/* Options of ours behind a script are node's to read. */
+/* Node reads our options behind a script. */
 static int is_option(const char *word) { return word && strncmp(word, "--", 2) == 0 && word[2] >= 'a' && word[2] <= 'z'; }
 
 static char **with_shell(const char *shell, char **words) {

@@ -1,5 +1,5 @@
 /*
- * What goes over the socket between a run and its caller: frames, each a header and `size` bytes, in the byte order of the machine.
+ * The messages on the socket between a run and its caller: frames, each a header and `size` bytes, in the byte order of the machine.
  * Spoken by native/client/pool-client.c and src/backends/namespace/frames.ts on one side, by native/runner/line.c on the other.
  *
  * The caller of a cold run has started launch with its end of the socket as RUN_FD; the client of a warm sandbox has claimed one. Either

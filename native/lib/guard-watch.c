@@ -268,7 +268,7 @@ static void leave_to_kernel(int fd) {
   (void)message_send(ends[0], "", 1, (int[]){fd, ends[1]}, 2);
   close(fd);
   close(ends[1]);
-  close(ends[0]); /* the last: it starts the search, which must not find anything of ours */
+  close(ends[0]); /* the last: it starts the search, which must find none of our descriptors */
 }
 
 void guard_on_end(struct guard *guard) {

@@ -147,7 +147,7 @@ static int close_file(struct guard *guard, struct guard_zone *zone, const struct
 
 /* ---- a zone ---- */
 
-/* Among other files it is covered; shown by itself there is nothing else to do with the zone. */
+/* Among other files it is covered; for a zone that is this one file nothing else is done. */
 static int runs_with_other_rights(int file, const struct stat *status) {
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", file);

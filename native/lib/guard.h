@@ -62,7 +62,7 @@ struct guard_lead {
   const char *base; /* LEAD_CONFIG, LEAD_HGRC: the directory of the host in which its programs are started */
 };
 
-/* What is kept of a git directory from the beginning to the end. */
+/* The facts about a git directory that are kept from the beginning to the end. */
 struct guard_repository {
   enum find_kind kind;
   mode_t type;
@@ -223,7 +223,7 @@ int guard_read_hgrc(struct guard *guard, const char *at, const char *base);
 int guard_add_hgrc(struct guard *guard, const char *path, const char *base);
 /* The configurations of a repository: the directory, or file, `.git` at `path` of the host, or one without a name. */
 int guard_add_configs(struct guard *guard, const char *path, enum find_kind kind, mode_t type);
-/* As a person on the host would call it, cut where there is no room. */
+/* As a person on the host would call it, cut to the room. */
 void guard_host_path(const struct guard_zone *zone, const char *path, char *to, size_t room);
 /* Whether a find is protected and was not there when the run began. */
 int guard_is_new(const struct guard_zone *zone, const struct find *find);

@@ -1,5 +1,5 @@
 /*
- * What launch and init agree on: the descriptors that init finds, and the reports that it sends.
+ * The protocol of launch and init: the descriptors that init finds, and the reports that it sends.
  * Both programs are built together; a report of another size is refused.
  */
 #pragma once
@@ -66,8 +66,8 @@ struct report {
 
 #define HANDOVER_BYTES_MAX (32 << 10)
 
-/* What the process that waits for a command gets on its socket (SOCK_SEQPACKET): this, as far as it is filled, and descriptors
- * that it makes its own, the command's three streams and then whatever is said to be there. Then a byte when it may start, as
+/* The message on the socket (SOCK_SEQPACKET) of the process that waits for a command: this struct, as far as it is filled, and descriptors
+ * that the process keeps, the command's three streams and then the others that the struct names. Then a byte when it may start, as
  * soon as the gate can be read. The end of the socket means that there will be no command. */
 struct handover {
   uint8_t is_long;  /* a sealed memfd holds the block */

@@ -39,7 +39,7 @@ int launchfile_find(const struct launchfile *file, enum verb verb, struct entry 
 size_t launchfile_places(const struct launchfile *file);
 size_t launchfile_offset(const struct launchfile *file, size_t place);
 
-/* Whether the sandbox has namespaces and a tree of its own: all engines but `none`. */
+/* Whether the sandbox has its own namespaces and its own tree: all engines but `none`. */
 int launchfile_has_namespaces(const struct launchfile *file);
 
 /* Whether it is a plan for any directory whose slots are not filled: nothing but a blank sandbox can be built from it. */
@@ -55,5 +55,5 @@ int parse_number(const char *word, uint64_t max, uint64_t *number);
 /* Octal permission bits. */
 int parse_mode(const char *word, unsigned *mode);
 
-/* Reads all of `fd` (file, pipe or socket) into memory of its own; NULL with errno, EFBIG above the limit. */
+/* Reads all of `fd` (file, pipe or socket) into new memory; NULL with errno, EFBIG above the limit. */
 char *read_all(int fd, size_t limit, size_t *size);

@@ -1,5 +1,5 @@
 /*
- * What is said between the helper `net`, which speaks for a restricted sandbox on the host's network (native/net/main.c), the process
+ * The protocol of the helper `net`, which acts for a restricted sandbox on the host's network (native/net/main.c), the process
  * that makes its sockets inside (sandbox/network.c), and launch (runner/net-helper.c) or, for a container,
  * tools/container-net.c, which starts it and gets its report.
  *
@@ -45,7 +45,7 @@ struct net_sockets {
 #define NET_RULE_MAX 272 /* a rule as the policy has it */
 #define NET_ROWS_MAX 256
 
-/* What happened with one host and port. */
+/* Counts of one host and port. */
 struct net_row {
   char host[NET_HOST_MAX];
   uint16_t port; /* 0: only the name was asked for */
@@ -60,7 +60,7 @@ struct net_report_head {
   uint32_t omitted; /* more than fit */
 };
 
-/* What launch knows of it when the run is over. */
+/* The report of the network as launch has it when the run is over. */
 struct net_report {
   struct net_report_head head;
   int is_lost; /* the helper has ended before it wrote one */

@@ -40,7 +40,7 @@ static int open_private(int parent, const char *name) {
   return -1;
 }
 
-/* Cuts the last name off `path` and returns it; NULL where there is no directory above it. */
+/* Cuts the last name off `path` and returns it; NULL without a directory above it. */
 static char *cut_name(char *path) {
   char *slash = strrchr(path, '/');
   if (!slash || slash == path || !slash[1]) return NULL;
@@ -73,7 +73,7 @@ int records_look(int above, const char *below) {
   return errno = EPERM, -1;
 }
 
-/* A janitor may lock a fresh record before its maker does, and remove it: then there is no file left under the lock. */
+/* A janitor may lock a fresh record before its maker does, and remove it: then the lock is on a deleted file. */
 static int lock_fresh(int fd, uint64_t until) {
   struct stat status;
   while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
@@ -169,7 +169,7 @@ const char *record_value(const struct record_content *content, const char *key, 
   return NULL;
 }
 
-/* `path` is .../llm-do-<id>; anything else is not a group of ours, whatever the record says. 0 when no group is left there. */
+/* `path` is .../llm-do-<id>; any other path is not one of our groups, whatever the record says. 0 when no group is left there. */
 static int remove_group(const char *path, int patience_ms) {
   char parent[PATH_MAX];
   copy_text(parent, sizeof parent, path);
@@ -200,8 +200,8 @@ static int bears(const char *pid, const char *mark) {
   return strcmp(environment, mark) == 0;
 }
 
-/* A child of bwrap that has not yet tied itself to its parent waits for ever when both are killed at that moment; where there
- * is no cgroup, its environment is all that tells whose it was. */
+/* A child of bwrap that has not yet tied itself to its parent waits without end when both are killed at that moment; without
+ * a cgroup, only its environment identifies its run. */
 static void kill_marked(const char *id) {
   char mark[sizeof RUN_MARK + RUN_ID_MAX];
   snprintf(mark, sizeof mark, RUN_MARK "%.*s", RUN_ID_MAX, id);
@@ -270,7 +270,7 @@ struct janitor {
   int count;
 };
 
-/* What cannot be read or removed stays on record, for the next one. */
+/* A record that cannot be read or removed stays, for the next janitor. */
 static int prune_one(int directory, const char *name, int fd, void *data) {
   struct janitor *janitor = data;
   if (flock(fd, LOCK_EX | LOCK_NB) < 0) return 0; /* alive */

@@ -18,7 +18,7 @@
 struct run_record {
   const char *id;
   const char *profile;
-  const char *caller; /* the directory in which the run was asked for, "" where nobody said it */
+  const char *caller; /* the caller's working directory, "" where it was not given */
   const char *cgroup; /* absolute path of the run's own group, "" without one */
   char **command; /* NULL = a warm sandbox that has none yet: the janitor's business, but no run */
 };

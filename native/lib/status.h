@@ -43,7 +43,7 @@ struct outcome {
   const char *full[FULL_MAX]; /* targets of scratch file systems without room; ended by NULL, or at FULL_MAX */
   const struct guard *guard; /* what it saw; NULL = nothing ran */
   const struct net_report *network; /* NULL = not restricted */
-  const struct observed_report *observed; /* NULL = nobody has looked */
+  const struct observed_report *observed; /* NULL = without an observer */
   const char *said; /* the end of stderr, hexadecimal; NULL = not kept */
   int has_grown;     /* CAUSE_DISK: writable zones, and not the layer */
   const char *layer; /* directory of what the command changed in copy-on-write zones; NULL = nothing */
@@ -79,14 +79,14 @@ const struct exec_failure *exec_failure(int error, int is_interpreter);
 /* The line of JSON, valid until the next text (lib/text.h); NULL when memory is short. */
 const char *status_line(const struct outcome *outcome, size_t *size);
 
-/* What it saw, as members of a JSON object, each with a comma before it; nothing where there is nothing to tell. */
+/* Its observations, as members of a JSON object, each with a comma before it; empty without any. */
 void status_put_guard(FILE *out, const struct guard *guard);
 
-/* What a restricted command has reached, likewise. */
+/* Hosts that a restricted command has reached, likewise. */
 void status_put_network(FILE *out, const struct net_report *report);
 
 /* Writes one line of JSON. Returns 0, or -1 when it cannot be written. */
 int status_write(int fd, const struct outcome *outcome);
 
-/* One line for people on stderr, for when there is no reader of the JSON. */
+/* One line for people on stderr, for a run without a reader of the JSON. */
 void status_print(const struct outcome *outcome);

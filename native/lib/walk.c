@@ -201,7 +201,7 @@ static int on_link(struct listing *listing, const char *name) {
   return find.path ? add_find(walk, &find) : -1;
 }
 
-/* Whose place the directory `name` of a git directory is. */
+/* The context of the directory `name` of a git directory. */
 static enum context context_in_git(const struct walk *walk, const char *name) {
   if (strcmp(name, "modules") == 0 || strcmp(name, "worktrees") == 0) return IN_KEPT;
   return checks_files(walk) ? IN_PLAIN : NOWHERE;
@@ -235,7 +235,7 @@ static int on_named(struct listing *listing, const struct repository_system *sys
   if (!walk->for_empty && !repository_uses(system, &status)) return 0;
   struct find find = find_of(FIND_NAMED, arena_join(&walk->arena, walk->at, system->name), &status);
   if (!find.path || add_find(walk, &find) < 0) return -1;
-  /* Those of Mercurial and Jujutsu can hold one of git, which they start git in. */
+  /* Directories of Mercurial and Jujutsu can hold one of git, which they start git in. */
   struct pending place = {.context = system->kept[0] ? IN_GIT : IN_TREE, .owner = (int)walk->count - 1, .is_named = 1};
   return S_ISDIR(status.st_mode) ? add_below(listing, system->name, place) : 0;
 }

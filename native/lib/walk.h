@@ -4,7 +4,7 @@
  *
  * Theory of operation. Every directory is opened from the zone's descriptor, beneath it and without following a link, so that
  * renames meanwhile cannot lead the walk out. Most entries are only read from the directory (getdents64), and not
- * looked at one by one. In a git directory, the walk goes on in `modules` and `worktrees` only: no program looks for repositories
+ * looked at one by one. In a git directory, the walk enters `modules` and `worktrees` only: no program looks for repositories
  * among its objects. A directory is remembered by its name and its parent, so that a deep tree takes no more memory than a flat one.
  *
  * A directory or file that cannot be looked at ends the walk with an error (lib/look.h). In a directory that folds case (ext4 with +F, FAT, NTFS, a directory of
@@ -22,7 +22,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* A bigger tree is refused before a run: the walk would take too long. After it there is no bound, or a command could end the walk. */
+/* A bigger tree is refused before a run: the walk would take too long. After a run the walk is unbounded, or a command could end it. */
 #define WALK_ENTRIES_MAX 1000000
 
 enum find_kind {
@@ -90,12 +90,12 @@ struct walk {
 
 /* 0, or -1 with errno and `at`: E2BIG where there is too much, EACCES where a directory cannot be read. */
 int walk_zone(struct walk *walk);
-/* The same in pieces, for a caller with other things to do: goes on until that time. 1 = there is more. A directory so large that
- * it takes too long by itself is not read to its end, unless its size is asked for. */
+/* The same in pieces, for a caller with other things to do: continues until that time. 1 = there is more. A directory so large that
+ * it alone takes too long is not read to its end, unless its size is asked for. */
 int walk_some(struct walk *walk, uint64_t until_ns);
 /* Hands over the index, which may be `known`, of a walk that `records` and is over; empty where the zone is small, or its file system is not trusted. */
 void walk_take_index(struct walk *walk, struct tree_index *index);
 void walk_free(struct walk *walk);
 
-/* What getxattr(2) says of security.capability: 1 = there are some, or it cannot be read. */
+/* Reads the result of getxattr(2) for security.capability: 1 = there are some, or it cannot be read. */
 static inline int walk_has_capabilities(ssize_t size) { return size >= 0 || (errno != ENODATA && errno != EOPNOTSUPP && errno != ENOENT); }

@@ -60,7 +60,7 @@ int address_embedded(const struct address *address, struct address *v4) {
   struct address_range range;
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     if (address_parse_range(forms[i].prefix, &range) < 0) abort();
-    if (!address_is_within(address, &range) || address->bytes[forms[i].at] == 0) continue; /* 0.0.0.0/8 is no address: "::1" is just that */
+    if (!address_is_within(address, &range) || address->bytes[forms[i].at] == 0) continue; /* 0.0.0.0/8 is not an address: "::1" is just that */
     memcpy(v4->bytes, MAPPED, sizeof MAPPED);
     memcpy(v4->bytes + 12, address->bytes + forms[i].at, 4);
     return 1;

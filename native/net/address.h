@@ -28,7 +28,7 @@ uint32_t address_v4(const struct address *address);
 int address_embedded(const struct address *address, struct address *v4);
 /* False for what is private, local, reserved or a group, and for an IPv6 form of an IPv4 address that is (mapped, NAT64, 6to4). */
 int address_is_public(const struct address *address);
-/* True for what means the sandbox itself there, or nobody: it is never dialled as such (NET_OWN_RANGES). */
+/* True for an address that means the sandbox itself there, or no host: it is never dialled as such (NET_OWN_RANGES). */
 int address_is_of_sandbox(const struct address *address);
 
 void address_print(const struct address *address, char text[ADDRESS_TEXT_MAX]);

@@ -42,7 +42,7 @@ static int read_name(const unsigned char *bytes, size_t size, size_t *at, struct
 /* The rest may hold one record, OPT of the root. */
 static int read_additional(const unsigned char *bytes, size_t size, size_t at, struct dns_question *question) {
   for (unsigned count = get16(bytes + 10); count > 0; count--) {
-    if (at + 11 > size || bytes[at] != 0) return -1; /* a name other than the root is no OPT, and nothing that we take */
+    if (at + 11 > size || bytes[at] != 0) return -1; /* a record with a name other than the root cannot be OPT, and we take no other */
     size_t data = get16(bytes + at + 9);
     question->has_edns |= get16(bytes + at + 1) == TYPE_OPT;
     at += 11;

@@ -2,11 +2,11 @@
  * net: the network of one restricted sandbox, as a process on the host.
  *
  *   net plan [ID]    ID: the user id to take, where root starts it
- *   net names [ID]   for a sandbox without network: there is no name, and those that were asked for are noted
+ *   net names [ID]   for a sandbox without network: no name is resolved, and the names that were asked for are noted
  *
- * Theory of operation. The sandbox's network namespace has lo and nothing else, and no process of ours. Init's process makes sockets in
+ * Theory of operation. The sandbox's network namespace has only lo, and none of our processes. Init's process makes sockets in
  * it and sends them here (sandbox/network.c); a socket stays in the namespace in which it was made. This process answers the names that
- * the command asks for, accepts its connections to the addresses that stand for names, judges them by the rules of the plan, dials the
+ * the command asks for, accepts its connections to the addresses of these names, judges them by the rules of the plan, dials the
  * addresses of the name on the host's network, and copies. There is one for each run: it needs no name, no path and no authentication.
  * It ends with the run (the end of launch's socket), and writes its report then; should it be killed, names cannot be resolved and
  * connections are refused. lib/net-protocol.h has its descriptors.

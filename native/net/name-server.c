@@ -27,7 +27,7 @@ struct client {
   uint64_t until;       /* it may keep silent, CLOCK_MONOTONIC */
   int pending;          /* one question at a time; the next is read when it has been answered */
   int closing;          /* when that has happened */
-  int is_reading;       /* read_more is at work, and goes on with what has been answered meanwhile */
+  int is_reading;       /* read_more is at work, and continues with the questions answered meanwhile */
   size_t have;
   unsigned char bytes[2 + DNS_QUESTION_MAX];
 };
@@ -243,7 +243,7 @@ static void on_listener(struct source *source, uint32_t events) {
 
 int name_server_patience(void) { return clients ? TICK_MS : -1; }
 
-/* The resolver has a limit of its own. */
+/* Only clients between questions are timed here: the resolver has its own limit. */
 void name_server_check_time(void) {
   uint64_t now = now_ns();
   for (struct client *client = clients, *next; client; client = next) {

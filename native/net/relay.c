@@ -180,7 +180,7 @@ static int copy_once(struct flow *flow) {
   return keep(flow, buffer + sent, (size_t)(got - sent));
 }
 
-/* Half-closed connections stay so: the other direction goes on. */
+/* Half-closed connections stay so: the other direction continues. */
 static int pass_end(struct flow *flow) {
   if (!flow->is_read || flow->kept || flow->is_passed) return 0;
   flow->is_passed = 1;
@@ -217,7 +217,7 @@ static void on_end(struct source *source, uint32_t events) {
 
 static void dial_next(struct connection *connection);
 
-/* What else came of connections that were allowed. */
+/* A second row for a connection that was allowed and had another result. */
 static void count_again(const struct net_row *row, enum net_verdict verdict) {
   if (row) (void)rows_count(row->host, row->port, verdict, row->rule);
 }

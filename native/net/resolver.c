@@ -142,7 +142,7 @@ static void on_datagrams(struct source *source, uint32_t events) {
   for (;;) {
     ssize_t got = recv(source->fd, bytes, sizeof bytes, 0);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got < 0) return ask_again(question); /* nobody listens there */
+    if (got < 0) return ask_again(question); /* no server listens there */
     if (on_reply(question, bytes, (size_t)got)) return;
   }
 }

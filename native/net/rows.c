@@ -8,7 +8,7 @@
 
 static struct net_row rows[NET_ROWS_MAX];
 static struct net_report_head head;
-static uint32_t refusals; /* rows of them: names that nobody needs cost a command nothing, and must not crowd out what it has reached */
+static uint32_t refusals; /* rows of them: useless names cost a command nothing, and must not crowd out what it has reached */
 
 static int is_refusal(enum net_verdict verdict) {
   return verdict == NET_NOT_LISTED || verdict == NET_DENIED || verdict == NET_NOT_PUBLIC || verdict == NET_UNRESOLVED;

@@ -1,4 +1,4 @@
-/* What is reported of a run: one row for each host, port and verdict, the first NET_ROWS_MAX of them, of which at most half
+/* The report of a run: one row for each host, port and verdict, the first NET_ROWS_MAX of them, of which at most half
  * are refusals. */
 #pragma once
 

@@ -127,7 +127,7 @@ struct judgement rules_judge_address(const struct rules *rules, const struct add
   return judge(rules, &(struct host){.address = address}, port);
 }
 
-/* Of a rule for every port some port is left, unless a deny rule takes all of them. */
+/* A rule for every port leaves some port, unless a deny rule takes all of them. */
 static int allows_some_port(const struct rules *rules, const struct rule *grant, const char *name) {
   for (int i = 0; i < grant->port_count; i++)
     if (rules_judge_name(rules, name, grant->port[i]).is_allowed) return 1;

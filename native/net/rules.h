@@ -1,4 +1,4 @@
-/* Which hosts may be reached on which ports: deny over allow, and what no rule allows is denied. The same judgement as
+/* Decides whether a host may be reached on a port: deny over allow, and a host without a rule is denied. The same judgement as
  * src/network/host-rule.ts; tests/network/judgements.yaml is the table of both. */
 #pragma once
 

@@ -54,7 +54,7 @@ int socks_read_request(const unsigned char *bytes, size_t size, struct target *t
 }
 
 void socks_write_reply(enum socks_code code, char to[SOCKS_REPLY_BYTES]) {
-  static const char bound[SOCKS_REPLY_BYTES] = {SOCKS_VERSION, 0, 0, ADDRESS_V4}; /* 0.0.0.0:0: which of our addresses is nobody's matter */
+  static const char bound[SOCKS_REPLY_BYTES] = {SOCKS_VERSION, 0, 0, ADDRESS_V4}; /* 0.0.0.0:0: no client needs our address */
   memcpy(to, bound, sizeof bound);
   to[1] = (char)code;
 }

@@ -1,4 +1,4 @@
-/* What the rules say of a host and of the addresses that it has; each judgement leaves its row for the report. */
+/* Judges a host and its addresses by the rules; each judgement leaves its row for the report. */
 #pragma once
 
 #include "lib/net-protocol.h"

@@ -1,7 +1,7 @@
 /*
- * The walls around the helper, which reads what a hostile command sends and stands on the host's network: an id of its own where root
- * called, no capabilities, no_new_privs, no descriptors but its own, files only as the resolver needs them (Landlock), a list of system
- * calls (seccomp: anything else ends it), and bounds on memory, files and descriptors.
+ * The walls around the helper, which reads the input of a hostile command and has the host's network: a separate id where root
+ * called, no capabilities, no_new_privs, only its own descriptors, files only as the resolver needs them (Landlock), a list of system
+ * calls (seccomp: any other ends it), and bounds on memory, files and descriptors.
  */
 #pragma once
 
