@@ -18,7 +18,7 @@
 /* The owner sees the end of the connection, and starts its launches itself. */
 static _Noreturn void give_up(void) { _exit(EXIT_SETUP); }
 
-/* A terminal's signals are for the owner, whose end is ours. Children are nobody's to wait for: each tells its client how it has ended. */
+/* A terminal's signals are for the owner, whose end is ours. No process waits for the children: each reports its end to its client. */
 static void ignore_signals(void) {
   static const int named[] = {SIGINT, SIGTERM, SIGQUIT, SIGPIPE, SIGCHLD};
   sigset_t ignored;
@@ -43,7 +43,7 @@ static int is_from(int client, pid_t pid) {
   return getsockopt(client, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid == pid && peer.uid == geteuid() && peer.gid == getegid();
 }
 
-/* Where others may write to the directory, one of them may have put a socket of his own in the place of ours: the owner would send him commands. */
+/* Where others may write to the directory, one of them may have replaced our socket by another: the owner would send its commands there. */
 static int leads_to(int listener) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", FORK_SERVER_FD);

@@ -45,7 +45,7 @@ static void require_walls(struct run *run) {
   if (run->warm.directory && launchfile_find(&run->file, V_OBSERVE, &entry)) run_refuse(run, "launch: launch file", "no warm sandbox is observed");
   if (!launchfile_has_namespaces(&run->file) && (run->warm.directory || run_serves(run) || launchfile_find(&run->file, V_OBSERVE, &entry)))
     run_refuse(run, "launch: launch file", "not without namespaces");
-  /* What others would do in there is not what the observer was asked for; and the environment that they get came as a block. */
+  /* The observer is meant for the first command, not for others in there; and the environment of the others came as a block. */
   if (run_serves(run) && (launchfile_find(&run->file, V_OBSERVE, &entry) || !run->command.block))
     run_refuse(run, "launch: launch file", "this sandbox serves nobody");
 }
@@ -107,7 +107,7 @@ static void check_streams(struct run *run) {
     if (stream_check(run->stdio.own[i]) < 0) run_refuse(run, "launch: stream", stream_name(i));
 }
 
-/* Of a terminal the command has no other streams. Those of a warm run come with its command. */
+/* A command with a terminal has no other streams. Those of a warm run come with its command. */
 static void replace_files(struct run *run) {
   struct entry terminal;
   int which;

@@ -61,7 +61,7 @@ void net_helper_serve_names(struct net_helper *helper, const struct net_helper_s
 
 /* ---- the end ---- */
 
-/* What the helper says is believed of the network alone: texts get their end, and are printed as JSON. */
+/* A report of the helper is trusted for the network alone: texts get their end, and are printed as JSON. */
 static int read_report(int socket, struct net_report *result) {
   uint64_t until = now_ns() + REPORT_NS;
   if (stream_receive(socket, &result->head, sizeof result->head, until) < 0 || result->head.rows > NET_ROWS_MAX) return -1;

@@ -21,10 +21,10 @@ struct net_helper {
 
 struct net_helper_start {
   const char *program;
-  int launch_file; /* a memfd of its own: it reads from the start; -1 = it only answers that there are no names */
+  int launch_file; /* a separate memfd: it reads from the start; -1 = it only answers that names do not exist */
   int terminator;  /* its channel (net/terminator.h); -1 = there is none */
   int grants;      /* a listener for the owner of the run (net/grants.h); -1 = there is none */
-  int control;     /* takes reports of what fails; -1 = nobody wants to know */
+  int control;     /* takes reports of failures; -1 = they are dropped */
   uid_t id;        /* to be taken, 0 = ours */
 };
 

@@ -65,7 +65,7 @@ static void note(struct rows *rows, enum observation what, const char *path) {
     row->count++, row->last = calls;
     return;
   }
-  if (rows == &refused && rows->count == rows->room) head.omitted++; /* a name that may be nowhere is no loss */
+  if (rows == &refused && rows->count == rows->room) head.omitted++; /* dropping a name that may exist nowhere loses nothing */
   struct observed_row *row = rows->count < rows->room ? &rows->row[rows->count++] : oldest(rows);
   *row = (struct observed_row){.what = what, .count = 1, .last = calls};
   copy_text(row->path, sizeof row->path, path);

@@ -68,7 +68,7 @@ struct run_host {
 
 struct run_layer {
   int fd; /* of the directory of copy-on-write zones, locked; -1 without */
-  const char *id; /* its name: that of the run, or of the one that the run goes on with */
+  const char *id; /* its name: that of the run, or of the earlier run that this one continues */
   struct layer_size size;
 };
 
@@ -213,7 +213,7 @@ int run_take_command(struct run *run);
 /* Then, in a blank sandbox when it has its directories. 1 = the command was told to start; 0 = its client has gone, -1 = it will not start. */
 int run_begin_command(struct run *run);
 void run_leave_pool(struct run *run);
-/* What the start of a warm run has left for a quiet moment. */
+/* Does the work that the start of a warm run has left for a quiet moment. */
 void run_do_deferred(struct run *run);
 void run_send_status(struct run *run);
 void run_finish_client(struct run *run);
@@ -238,7 +238,7 @@ void run_watch(struct run *run);
  * that `setup`. */
 void run_record_failure(struct run *run, int error, const char *step, const char *path);
 void run_record_failure_as(struct run *run, enum cause cause, int error, const char *step, const char *path);
-/* What was noted was no reason: the command had ended before. */
+/* The noted failure was not the reason: the command had ended before. */
 void run_forget_failure(struct run *run);
 /* Blames errno, and ends. */
 _Noreturn void run_refuse(struct run *run, const char *step, const char *path);

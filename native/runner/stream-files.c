@@ -112,7 +112,7 @@ static int start_relay(struct stream_files *files, int which, int file, struct s
 
 /* ---- a copy ---- */
 
-/* Whose reads may wait for a server. */
+/* False for file systems whose reads may wait for a server. */
 static int is_local(int fd) {
   static const unsigned long remote[] = {FUSE_SUPER_MAGIC, NFS_SUPER_MAGIC, SMB_SUPER_MAGIC, CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC, V9FS_MAGIC, CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC};
   struct statfs status;

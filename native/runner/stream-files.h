@@ -33,7 +33,7 @@ int stream_files_replace(struct stream_files *files, int fds[3], int *which);
 int stream_files_on_end(struct stream_files *files, pid_t child, int status, int *error);
 int stream_files_is_relay(const struct stream_files *files, pid_t child);
 int stream_files_are_busy(const struct stream_files *files);
-/* What is printed from now on is not the command's: another process inside may have opened its pipe, which then would never end. */
+/* Later output is not the command's: another process inside may have opened its pipe, which then would never end. */
 void stream_files_stop(struct stream_files *files);
 /* When the command has ended. May be called more than once. */
 void stream_files_finish(struct stream_files *files);

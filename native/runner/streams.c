@@ -46,7 +46,7 @@ static int read_relation(pid_t pid, struct relation *relation) {
   return found == 4 && !strchr("ZXx", state) ? 0 : -1;
 }
 
-/* The job of the shell that we are part of. Node starts launch in a new session, without a terminal: then the job is node's process group.
+/* The job of the shell that we are part of. Node starts launch in a new session, without a terminal: then the job is the process group of node.
  * The leader of a session with a terminal is a job alone. */
 static struct relation own_job(void) {
   struct relation job = {.parent = getppid(), .group = getpgrp(), .foreground = -1};

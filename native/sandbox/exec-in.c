@@ -30,7 +30,7 @@ int exec_in_take(const int *given) {
   int high[EXEC_IN_DESCRIPTORS];
   for (int i = 0; i < EXEC_IN_DESCRIPTORS; i++) {
     high[i] = fcntl(given[i], F_DUPFD_CLOEXEC, ABOVE);
-    if (high[i] < 0) _exit(125); /* there is nobody yet who could be told */
+    if (high[i] < 0) _exit(125); /* no reader of reports exists yet */
   }
   int session = high[EXEC_IN_DESCRIPTORS - 1];
   fail_through(session);
@@ -54,7 +54,7 @@ static int reap(pid_t child, int flags, int *wait_status) {
 
 /* ---- the end of its tree ---- */
 
-/* What of it was found in one look; more is found in the next one. Ascending, as /proc names them. */
+/* The processes of it that one look has found; the next look finds more. Ascending, as /proc names them. */
 struct tree {
   pid_t found[4096];
   size_t count;
@@ -104,8 +104,8 @@ static void kill_child(pid_t child, const void *nothing) {
 }
 
 /*
- * First nobody in it can start a process, then all are killed: what dies makes room, which a fork bomb would fill faster than we kill. The
- * children of what is killed become ours, and are killed in the next round.
+ * First every process in it loses the right to start another, then all are killed: each end makes room, which a fork bomb would fill faster
+ * than we kill. The children of killed processes become ours, and are killed in the next round.
  */
 static void kill_tree(pid_t child, int *wait_status) {
   static struct tree tree;

@@ -48,7 +48,7 @@ static void allow_path(int rules, const char *path, uint64_t rights) {
   close(fd);
 }
 
-/* What not every host has. Its path may be a link: these are files of the system, and known by their names. */
+/* Not every host has these. The path may be a link: these are files of the system, and known by their names. */
 static void allow_if_there(int rules, const char *path, uint64_t rights) {
   int fd = open(path, O_PATH | O_CLOEXEC);
   if (fd < 0 && (errno == ENOENT || errno == EACCES)) return;
@@ -224,7 +224,7 @@ static void fill_rules(int rules, const struct stage *stage) {
 
 /* ---- identity ---- */
 
-/* Root's command is nobody whom the host knows, or the owner of what it may write. Its files are never root's. */
+/* Root's command runs as an id that the host does not know, or as the owner of its writable zone. Its files are never root's. */
 static void leave_root(const struct stage *stage) {
   uid_t uid = FIRST_FRESH_ID + (uid_t)stage->launch;
   gid_t gid = (gid_t)uid;

@@ -2,11 +2,11 @@
  * A sandbox without namespaces: the command has the host's own tree, of which Landlock opens what the plan lists, and nothing else.
  *
  * Theory of operation. The stager makes a ruleset: the system tree and read-only zones can be read and executed, writable zones changed. A
- * rule holds for everything below its path and none takes anything away again, so in a zone that holds a covered path (lib/guard.h)
- * each entry beside the way to it gets a rule of its own, and nothing can be made, renamed or removed in the directories on that way.
+ * rule holds for everything below its path and no rule takes anything away again, so in a zone that holds a covered path (lib/guard.h)
+ * each entry next to the way to it gets a separate rule, and nothing can be made, renamed or removed in the directories on that way.
  * Root becomes another id. The ruleset goes to init as a descriptor, and the command's process puts it on itself.
  *
- * Init keeps its signals to a Landlock domain of its own. The command's domain lies in it, so kill(-1) of init's reaches every process
+ * Init keeps its signals to a separate Landlock domain. The command's domain lies in it, so kill(-1) by init reaches every process
  * of the run, however far it has gone from its parents, and no other one.
  */
 #pragma once

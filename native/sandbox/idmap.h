@@ -10,7 +10,7 @@
 #define NET_HELPER_ID (FIRST_FRESH_ID + 0x01000000u)
 /* The observer, likewise. */
 #define OBSERVER_ID (FIRST_FRESH_ID + 0x02000000u)
-/* What apply prepares in a zone of root, which no sandbox may enter (tools/layer-stage.h). */
+/* The owner of files that apply prepares in a zone of root, which no sandbox may enter (tools/layer-stage.h). */
 #define STAGE_ID (FIRST_FRESH_ID + 0x03000000u)
 
 /* A user namespace in which `uid`:`gid` on disk are `to_uid`:`to_gid`. Returns its descriptor, or -1 with errno. It leaves a child that

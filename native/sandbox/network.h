@@ -1,8 +1,8 @@
 /*
- * The inside of a restricted network. Its namespace has lo and nothing else. Addresses that stand for names are local to it (a local
- * route, "AnyIP"), and nftables diverts connections to the listed ports of them to one transparent listener (TPROXY). The sockets are
- * made here and given to the helper on the host: a socket stays in the namespace in which it was made, so no process of ours is needed
- * inside, and there is nothing in here that a command could reach but the helper's judgement.
+ * The inside of a restricted network. Its namespace has only lo. Each name has an address, and these addresses are local to it (a local
+ * route, "AnyIP"); nftables diverts connections to the listed ports of them to one transparent listener (TPROXY). The sockets are
+ * made here and given to the helper on the host: a socket stays in the namespace in which it was made, so none of our processes is needed
+ * inside, and a command can reach nothing in here but the helper's judgement.
  *
  * A port that is not diverted is refused by the kernel at once, since the address is local and has no listener; the helper learns of it by
  * a log rule. Other protocols than TCP fail at once, too.
@@ -21,11 +21,11 @@ int network_is_restricted(const struct launchfile *file);
 int network_is_none(const struct launchfile *file);
 
 /* The socket to which programs without network and without a resolv.conf send their questions (127.0.0.1:53, the default of every
- * resolver). Launch gets it, and starts the helper at the first question, which answers that there is no such name and notes which it
+ * resolver). Launch gets it, and starts the helper at the first question, which answers that the name does not exist and notes which it
  * was. Returns -1 where it cannot be made: names are not noted then. Needs CAP_NET_BIND_SERVICE. */
 int network_open_names(void);
 
-/* What was made for the helper, in the order of `kinds`. */
+/* The sockets for the helper, in the order of `kinds`. */
 struct network_sockets {
   struct net_sockets kinds;
   int fd[NET_SOCKETS_MAX];

@@ -2,5 +2,5 @@
 #pragma once
 
 /* Installs it on the calling process, which has no_new_privs; `looks`: calls that only ask about a file are reported, too. Each of them waits
- * for an answer from now on, or fails with ENOSYS when nobody holds the listener. Returns the listener, or -1 with errno. */
+ * for an answer from now on, or fails with ENOSYS when no process holds the listener. Returns the listener, or -1 with errno. */
 int observe_calls(int looks);

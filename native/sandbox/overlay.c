@@ -25,7 +25,7 @@ int overlay_open_layer(int layer, const char *directory, const char *id) {
 
 /* ---- the upper directory ---- */
 
-/* 0 where it is there: the zones are opened a second time, for another identity, or the run goes on with a layer. */
+/* 0 where it is there: the zones are opened a second time, for another identity, or the run continues with a layer. */
 static int make_directory(int parent, const char *name, const char *path) {
   if (mkdirat(parent, name, 0700) == 0) return 1;
   if (errno != EEXIST) fail("stage: make layer", path);
@@ -99,7 +99,7 @@ static int open_in(int tree, const char *name, const char *path) {
   return fd;
 }
 
-/* What decides about the marks in the upper directory is said, whatever the kernel was built with: apply reads them. */
+/* Sets each option that decides about the marks in the upper directory, whatever the default of the kernel: apply reads them. */
 static void set_options(int fs, const struct overlay *overlay) {
   set_flag(fs, "volatile"); /* no fsync at each copy-up: what is lost by a power cut was never applied */
   if (!overlay->is_privileged) return set_flag(fs, "userxattr");

@@ -7,8 +7,8 @@
 /* Opens DIRECTORY/ID again, which `layer` is in another mount namespace: what is cloned has to be a mount of our own. */
 int overlay_open_layer(int layer, const char *directory, const char *id);
 
-/* Makes the directories of the N-th zone in the layer. The new root looks like that of the zone. Returns zone.N, detached as a mount
- * of its own; failures of all of these end the process with a report. */
+/* Makes the directories of the N-th zone in the layer. The new root looks like that of the zone. Returns zone.N, detached as a separate
+ * mount; failures of all of these end the process with a report. */
 int overlay_make_upper(int layer, size_t number, const struct stat *zone, const char *path);
 
 /* The copy of the N-th zone, which the launcher has made. */

@@ -38,13 +38,13 @@ static int new_empty_directory(void) {
   return tree;
 }
 
-/* What covers a path of /proc: null, or a directory with nothing in it, made when the first is needed. */
+/* Covers for paths of /proc: null, or a directory with nothing in it, made when the first is needed. */
 struct covers {
   int null, directory;
   int next; /* a clone of null that is not attached yet; -1 = none */
 };
 
-/* What is there is mostly a file. 0 = it is covered, or not there; -1 with errno. */
+/* Most paths are files, so this is tried first. 0 = it is covered, or does not exist; -1 with errno. */
 static int mask_file(struct covers *covers, const char *path) {
   if (covers->next < 0) covers->next = sys_open_tree(covers->null, "", OPEN_TREE_CLONE | AT_EMPTY_PATH);
   if (covers->next < 0) return -1;

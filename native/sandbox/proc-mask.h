@@ -1,4 +1,4 @@
-/* What /proc shows of the host: nothing that is not the sandbox's own. */
+/* Hides the host in /proc: a command sees only the sandbox's own there. */
 #pragma once
 
 #include "lib/launch-file.h"

@@ -10,10 +10,10 @@
 #elif defined __aarch64__
 #define OUR_ARCHITECTURE AUDIT_ARCH_AARCH64
 #else
-#define OUR_ARCHITECTURE 0 /* no filter of ours lets it through */
+#define OUR_ARCHITECTURE 0 /* none of our filters lets it through */
 #endif
 
-/* Where a jump goes from, or program->len for what is no jump of seccomp's. */
+/* The target of a jump, or program->len for a step that seccomp does not have as a jump. */
 static size_t after(const struct sock_fprog *program, size_t at, uint32_t accumulator) {
   const struct sock_filter *step = &program->filter[at];
   int holds;

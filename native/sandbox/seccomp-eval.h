@@ -1,4 +1,4 @@
-/* What a seccomp filter says of a system call, found out without asking the kernel. */
+/* Evaluates a seccomp filter for a system call, without asking the kernel. */
 #pragma once
 
 #include <linux/filter.h>

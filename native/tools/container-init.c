@@ -1,17 +1,17 @@
 /*
  * container-init [--umask MASK] [--mounts COUNT MOUNT...] [--network NET_SOCKET UID GID] SOCKET COMMAND [ARG...]: PID 1 of a container of
  * the docker backend.
- * container-init [--umask MASK] --inside SOCKET COMMAND [ARG...]: one command in a container that goes on, for sessions.
+ * container-init [--umask MASK] --inside SOCKET COMMAND [ARG...]: one command in a container that outlives it, for sessions.
  * container-init --held COUNT MOUNT...: ends with 0 when the mounts of the container are these. A MOUNT is five words, see tools/container-mounts.h.
  *
- * Theory of operation. A daemon tells of a container one number from 0 to 255, so an end by a signal, a program that is not
- * there and an exit code look alike. This program is shown in the container read-only and runs the command as its child. It
+ * Theory of operation. A daemon reports one number from 0 to 255 for a container, so an end by a signal, a missing program
+ * and an exit code look alike. This program is mounted in the container read-only and runs the command as its child. It
  * connects to the runner's socket before the command exists; the runner takes one connection, so no other process in here can speak for it,
  * and it is not dumpable, so the command, which has the same id, cannot take its descriptor. It passes signals on, reaps, and
- * when the command has ended it kills what is left and writes the status line of launch (lib/status.h). Its own exit status is
- * what docker's init would have used. With --mounts nothing runs before the mounts were compared and reported to the runner;
- * else, without a socket, it does all but the telling. With --network it starts as root and becomes UID and GID (tools/container-network.h). Inside a container that goes on it kills
- * no process: what a command leaves behind there is the runner's matter.
+ * when the command has ended it kills what is left and writes the status line of launch (lib/status.h). Its exit status is
+ * the one that docker's init would have used. With --mounts nothing runs before the mounts were compared and reported to the runner;
+ * else, without a socket, it does the same without the reports. With --network it starts as root and becomes UID and GID (tools/container-network.h).
+ * With --inside it kills no process: the runner cleans up after a command in a container that continues.
  */
 #include "tools/container-mounts.h"
 #include "tools/container-network.h"

@@ -119,7 +119,7 @@ static size_t covers(const struct held *held, const char *mount_point) {
   return mount_point[length] == 0 || mount_point[length] == '/' ? length : 0;
 }
 
-/* The innermost of ours that `place` lies in decides. */
+/* The innermost of our mounts that `place` lies in decides. */
 static int may_be_writable(const struct held *all, int count, const char *mount_point) {
   size_t longest = 0;
   int readonly = 0;

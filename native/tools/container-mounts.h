@@ -10,8 +10,8 @@
 #define ANY_DEVICE "-"
 
 /*
- * Looks at `count` mounts: each must be a mount of its own and that very inode, no component below a target may be a symbolic
- * link, and below a read-only one nothing may be writable but other mounts of the list. Returns NULL, or the path that is not
- * so with *error; the text stands in static memory or in `words`.
+ * Checks `count` mounts: each must be a separate mount and that very inode, no component below a target may be a symbolic
+ * link, and below a read-only one nothing may be writable but other mounts of the list. Returns NULL, or the path that is
+ * wrong with *error; the text is in static memory or in `words`.
  */
 const char *container_mounts_problem(char **words, int count, int *error);

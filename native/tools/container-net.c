@@ -84,7 +84,7 @@ static int pass_sockets(int from, int to) {
   return passed;
 }
 
-/* A helper that fails ends its socket; init then sees the end of its own. */
+/* A helper that fails ends its socket; init then sees its own socket end. */
 static int pass_answer(int from, int to) {
   char byte;
   return recv(from, &byte, 1, 0) == 1 && send(to, &byte, 1, MSG_NOSIGNAL) == 1 ? 0 : -1;
@@ -94,7 +94,7 @@ static void serve(int listener, const char *path, int inside, const struct plan 
   if (!wait_for(listener)) return;
   int init = accept4(listener, NULL, NULL, SOCK_CLOEXEC), file = sealed(plan);
   close(listener);
-  (void)unlink(path); /* the container shows the inode; nobody listens there any more */
+  (void)unlink(path); /* the container shows the inode; no process listens there any more */
   if (init < 0 || message_send(init, "", 1, &file, 1) < 0 || !wait_for(init) || pass_sockets(init, inside) < 0) return (void)close(init);
   if (wait_for(inside)) (void)pass_answer(inside, init); /* the end of the connection says that it was not */
   close(init), close(inside);

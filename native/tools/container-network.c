@@ -46,7 +46,7 @@ static void receive_plan(int host, struct launchfile *file) {
   close(fds[0]);
 }
 
-/* A process of its own: what fails in there ends it, with a report. */
+/* Runs in a separate process: a failure in there ends only that one, with a report. */
 static _Noreturn void make(const char *socket, int report) {
   struct launchfile file;
   fail_through(report);
@@ -85,7 +85,7 @@ static int make_sockets(const char *socket, struct outcome *outcome) {
 
 /* As the runtime does where the container starts as the command's user: it may open its own streams again by their names. */
 static void give_streams(uid_t uid, gid_t gid) {
-  for (int fd = 0; fd <= 2; fd++) (void)!fchown(fd, uid, gid); /* one that belongs to nobody (/dev/null, a socket) stays */
+  for (int fd = 0; fd <= 2; fd++) (void)!fchown(fd, uid, gid); /* one that has no owner (/dev/null, a socket) stays */
 }
 
 static int drop_capabilities(void) {
@@ -95,7 +95,7 @@ static int drop_capabilities(void) {
   return (int)syscall(SYS_capset, &header, nothing);
 }
 
-/* What is not in the bounding set cannot come back by execve either. */
+/* A capability outside of the bounding set cannot come back by execve either. */
 static int empty_bounding_set(void) {
   for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
     if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0) return -1;

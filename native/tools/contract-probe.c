@@ -85,7 +85,7 @@ static int is_empty(const char *path) {
   return count == 2;
 }
 
-/* What stands at a path that should be masked. */
+/* Prints the kind of a path that should be masked. */
 static void print_kind(const char *path) {
   struct stat status;
   if (stat(path, &status) < 0) return print_result(path, -1);
@@ -165,7 +165,7 @@ static void swap_for_ever(const char *one, const char *other) {
 #define X86(number) NO
 #endif
 
-/* Harmless arguments: where the filter is not in the way, the kernel refuses them by itself or nothing happens. */
+/* Harmless arguments: where the filter is not in the way, the kernel itself refuses them or nothing happens. */
 static const struct {
   const char *name;
   long number;

@@ -116,7 +116,7 @@ struct apply {
   size_t narrowed;         /* modes that are wider in the layer than what is applied */
 };
 
-/* What of the path is below the root; NULL = it is not. */
+/* The rest of the path below the root; NULL = it is not below. */
 static const char *below(const struct root *root, const struct change *change) {
   if (!root->path || root->zone != change->zone || strncmp(root->path, change->path, root->length) != 0) return NULL;
   return change->path[root->length] == '/' ? change->path + root->length : NULL;

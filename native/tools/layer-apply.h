@@ -3,7 +3,7 @@
 
 #include "tools/layer-modes.h"
 
-/* Which changes: zone number and path, sorted. */
+/* The chosen changes: zone number and path, sorted. */
 struct chosen {
   size_t zone;
   const char *path;

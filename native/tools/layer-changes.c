@@ -169,7 +169,7 @@ static int has_changed(const struct walk *walk, const struct stat *before) {
   return !known_has(&walk->layer->known, walk->number, walk->length ? walk->path : ".", &before->st_ctim);
 }
 
-/* What cannot be read has some: of an attribute in the name of another user namespace the kernel says EOVERFLOW. */
+/* An unreadable attribute counts as capabilities: for one in the name of another user namespace the kernel returns EOVERFLOW. */
 static int has_capabilities(int directory, const char *name) {
   char path[64];
   int fd = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -264,7 +264,7 @@ static int tell_tree(struct walk *walk, enum change_kind kind, int directory, co
   return done;
 }
 
-/* What was in a directory that something else took the place of. */
+/* Reports the entries of a directory that was replaced by something else. */
 static int tell_replaced(struct walk *walk, int lower, const struct change *change) {
   if ((change->kind != TYPE && change->kind != RENAMED) || !S_ISDIR(change->before.st_mode)) return 0;
   int fd = open_beneath(lower, change->name, O_RDONLY | O_DIRECTORY);
@@ -430,7 +430,7 @@ static int step(struct walk *walk, int upper, int lower, const char *name, enum 
 }
 
 /*
- * What is hidden or removed counts as if it were there: a part of the changes can be applied without the rest. -1 with errno.
+ * Hidden and removed entries count as if they were there: a part of the changes can be applied without the rest. -1 with errno.
  */
 static int tell_repository(struct walk *walk, int lower, const struct names *names) {
   int before = lower < 0 ? 0 : repository_parts_in(lower);
@@ -481,7 +481,7 @@ size_t layer_deepest(void) {
   return (size_t)limit.rlim_cur / STACK_PER_LEVEL;
 }
 
-/* What can be said of a path that is longer than any call takes. */
+/* A path can be longer than any call takes; then it is not named. */
 static void keep_failed(const struct walk *walk, char failed[PATH_MAX]) {
   int error = errno;
   copy_text(failed, PATH_MAX, walk->length < PATH_MAX ? walk->path : "a path that is too long to be named");

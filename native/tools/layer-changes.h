@@ -1,5 +1,5 @@
 /*
- * What a layer changes of its zones: the upper directory, compared with the zone as it is now.
+ * The changes of a layer to its zones: the upper directory, compared with the zone as it is now.
  *
  * Theory of operation. Only the upper directory is walked, with one look at the zone for each entry. Everything is reached by
  * descriptors from the two roots, no link is followed and no file system is left. The marks of overlay - a character device 0:0 for

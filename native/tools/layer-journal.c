@@ -64,7 +64,7 @@ int journal_stage(struct journal *journal, size_t zone) {
   return *fd;
 }
 
-/* What a step that was taken has left under its number. */
+/* Whether a step that was taken has left a file under its number. */
 static int gives_back(const struct step *step) { return step->kind == STEP_EXCHANGE || step->kind == STEP_REMOVE; }
 
 /* Between the stages and LAYER/apply.K, where it stays. */
@@ -92,7 +92,7 @@ static int keep_given_back(struct journal *journal) {
   return copy_given_back(journal, 1) < 0 ? -1 : syncfs(journal->directory);
 }
 
-/* What was prepared on other file systems than the layer's. */
+/* Writes files that were prepared on other file systems than the layer's to disk. */
 static int sync_stages(struct journal *journal) {
   for (size_t i = 0; i < journal->layer->zones; i++)
     if (journal->stage[i] >= 0 && is_apart(journal, i) && syncfs(journal->stage[i]) < 0) return -1;
@@ -202,7 +202,7 @@ static int read_step(const char **at, const char *end, struct step *step) {
   return 1;
 }
 
-/* What was noted of each zone holds; `elsewhere` is one of which it is no longer so. */
+/* Reads the place that was noted of each zone; `elsewhere` becomes a zone whose place is not reachable any more. */
 static int read_places(struct journal *journal, const char **at, const char *end) {
   for (size_t i = 0; i < journal->layer->zones; i++) {
     if (!(journal->place[i] = next_word(at, end))) return -1;
@@ -325,7 +325,7 @@ static int change_mode(const struct place *place, ino_t inode, mode_t from, mode
 
 /* ---- forth ---- */
 
-/* What came out is what was looked at: somebody on the host may have been faster. */
+/* Compares the removed file with the expected one: a process on the host may have exchanged it. */
 static int is_expected(int directory, const char *name, const struct stat *before) {
   struct stat was;
   if (fstatat(directory, name, &was, AT_SYMLINK_NOFOLLOW) < 0) return 0;
@@ -334,7 +334,7 @@ static int is_expected(int directory, const char *name, const struct stat *befor
                                   was.st_mtim.tv_nsec == before->st_mtim.tv_nsec);
 }
 
-/* What has come to its place is what was prepared. */
+/* Compares the file in its place with the prepared one. */
 static int is_made(const struct place *place, const struct step *step) {
   struct stat status;
   if (fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) < 0 || status.st_ino != step->made) return 0;
@@ -400,7 +400,7 @@ int journal_carry_out(struct journal *journal, char failed[PATH_MAX]) {
 
 /* ---- back ---- */
 
-/* What was prepared is still here, or nothing came out: its place need not even be reachable. 1, 0, or -1 with errno. */
+/* The prepared file is still here, or no file came out: its place need not even be reachable. 1, 0, or -1 with errno. */
 static int is_untaken(int stage, const struct step *step) {
   number_name name;
   ino_t here;
@@ -495,7 +495,7 @@ static int tree_is_newer(int directory, const char *name, const struct timespec 
 
 /* ---- what is our own doing ---- */
 
-/* What was copied is new, with everything below it. What is too deep to be noted makes a conflict, and loses nothing. */
+/* A copy is new, with everything below it. An entry too deep to be noted makes a conflict, and loses nothing. */
 static void note_tree(struct known_out *out, size_t zone, int directory, const char *name, const char *path, size_t depth) {
   int fd = depth == 0 ? -1 : open_beneath(directory, name, O_RDONLY | O_DIRECTORY);
   DIR *entries = fd < 0 ? NULL : fdopendir(fd);
@@ -526,7 +526,7 @@ static void note_place(struct known_out *out, const struct journal *journal, con
   free(parent);
 }
 
-/* What is missing in it makes a conflict, and loses nothing. */
+/* A missing note makes a conflict, and loses nothing. */
 static int note_all(const struct journal *journal) {
   struct known_out out;
   if (known_begin(&out) < 0) return -1;
@@ -581,7 +581,7 @@ static int keep_what_was_written(struct journal *journal, char failed[PATH_MAX])
 static int forget(struct journal *journal) {
   char name[24];
   directory_name(journal->number, name);
-  /* The journal goes first: without one there is nothing to take back, only to remove, and a half-removed stage is no trace of a step. */
+  /* The journal goes first: without one there is nothing to take back, only to remove, and a half-removed stage does not look like a step. */
   if ((unlinkat(journal->directory, TAKEN_BACK, 0) < 0 && errno != ENOENT) || fsync(journal->directory) < 0) return -1;
   return remove_stages(journal) < 0 ? -1 : remove_tree(journal->layer->fd, name);
 }
@@ -600,7 +600,7 @@ static int fill_stages(struct journal *journal) {
   return -1;
 }
 
-/* What was applied: from its name on the stages are complete. */
+/* Only for an apply that is done: from its name on the stages are complete. */
 static int begin_undo(struct journal *journal) {
   int is_applied = has_file(journal, APPLIED);
   if (is_applied <= 0) return is_applied;

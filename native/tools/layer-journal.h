@@ -45,7 +45,7 @@ struct journal {
   int directory; /* LAYER/apply.K */
   int *stage;    /* of each zone: the directory of its numbers, opened when it is needed; -1 = not yet */
   const char **place; /* of each zone: where that is (tools/layer-stage.h); as it was when the journal was written */
-  const char *elsewhere; /* a zone of which it is no longer so, because something was mounted or unmounted; NULL = none */
+  const char *elsewhere; /* a zone whose place has changed, because something was mounted or unmounted; NULL = none */
   unsigned number; /* K */
   int is_written;
   int is_sealed; /* it is as an apply has written it */
@@ -70,7 +70,7 @@ int journal_is_there(const struct layer *layer, unsigned number);
 int journal_is_unfinished(const struct layer *layer, unsigned number);
 /* Reads that of LAYER/apply.K: 1 = unfinished, 2 = applied, 0 = there is none, -1 with errno. */
 int journal_read(struct journal *journal, const struct layer *layer, unsigned number);
-/* The first path that is no longer as the apply left it, in `failed`: 1, 0 when all are, -1 with errno. */
+/* Finds the first path that has changed since the apply, in `failed`: 1, 0 without one, -1 with errno. */
 int journal_find_changed(const struct journal *journal, char failed[PATH_MAX]);
 /*
  * Takes back what was done of it, and removes LAYER/apply.K; `kept` counts what was kept, and said. 0, or -1 with errno and `failed`:

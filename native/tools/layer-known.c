@@ -46,7 +46,7 @@ static int add_item(struct known *known, const char *const *word) {
   return 1;
 }
 
-/* What was cut at the end, by a power cut or a full disk, is not there: that makes a conflict, and loses nothing. */
+/* An item that was cut at the end, by a power cut or a full disk, is left out: that makes a conflict, and loses nothing. */
 static int parse(const char *bytes, size_t size, struct known *known) {
   const char *word[FIELDS] = {0}, *at = bytes, *end = bytes + size;
   for (;;) {

@@ -4,7 +4,7 @@
 #define OWNER 0700
 #define READ_BY_OTHERS 0044
 
-/* What others may execute because they may read it. */
+/* Bits by which others may execute a file because they may read it. */
 static mode_t executable_by_others(mode_t was) { return (was & READ_BY_OTHERS) >> 2; }
 
 mode_t mode_to_apply(const struct change *change, const struct mode_rule *rule) {

@@ -1,4 +1,4 @@
-/* Which permission bits of a layer reach the host. Set-id and sticky bits of the host's own stay where its file or directory stays. */
+/* Selects the permission bits of a layer that reach the host. Set-id and sticky bits of the host's own stay where its file or directory stays. */
 #pragma once
 
 #include "tools/layer-changes.h"
@@ -9,8 +9,8 @@ struct mode_rule {
 };
 
 /*
- * The permission bits that an apply gives to what has changed. What the host never had gets what the caller's umask leaves. Of what it had,
- * the owner's own bits are the command's, and nobody else may do more than before, but for executing a file that they may read, as git
- * has it. `is_wide` lifts both. A set-id program, and one with capabilities, is never opened to anybody.
+ * The permission bits that an apply gives to a changed file. A file that is new on the host gets the bits that the caller's umask leaves.
+ * For one that the host had, the owner's bits are the command's, and all others may do no more than before, except execute a file that
+ * they may read, as git has it. `is_wide` lifts both. A set-id program, and one with capabilities, is never opened to others.
  */
 mode_t mode_to_apply(const struct change *change, const struct mode_rule *rule);

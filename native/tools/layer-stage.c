@@ -49,7 +49,7 @@ int stage_is_apart(const char *place) { return strcmp(place, STAGE_IN_LAYER) != 
 
 static int is_in_zone(const char *place) { return strcmp(place, STAGE_IN_ZONE) == 0; }
 
-/* One that cannot be had, or is another user's, is no place. */
+/* A directory that cannot be had, or is another user's, does not count. */
 static int is_beside(const struct layer *layer, size_t zone, const char *holder) {
   int fd = records_open(holder);
   return fd < 0 ? 0 : close_with(fd, is_same_mount(fd, layer->zone[zone].lower));
@@ -86,7 +86,7 @@ static int open_parent(const struct stage *stage) {
   return is_in_zone(stage->place) ? fcntl(stage->layer->zone[stage->zone].lower, F_DUPFD_CLOEXEC, 3) : records_open(stage->place);
 }
 
-/* What is made and removed by us is no change of the zone. */
+/* Restores the time of the parent: files that we make and remove do not change the zone. */
 static int keep_time(int parent, int done, const struct stat *before) {
   int error = errno;
   struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, before->st_mtim};
@@ -95,7 +95,7 @@ static int keep_time(int parent, int done, const struct stat *before) {
   return done;
 }
 
-/* Of an id without a sandbox from the first moment on: what another one could enter for a moment, it could keep open. */
+/* Owned by an id without a sandbox from the first moment on: a directory that another id could enter for a moment, it could keep open. */
 static int make_closed(int parent, const char *name) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   struct __user_cap_data_struct data[2];

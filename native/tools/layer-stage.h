@@ -37,5 +37,5 @@ int stage_open(const struct stage *stage);
 int stage_is_foreign(int error);
 /* With everything in it; nothing where there is none. 0, or -1 with errno. */
 int stage_remove(const struct stage *stage);
-/* Those of an apply that was cut off before it said where they are. What has their name and is not ours stays. 0, or -1 with errno. */
+/* Stages of an apply that was cut off before it said where they are. An entry with their name that is not ours stays. 0, or -1 with errno. */
 int stage_remove_anywhere(const struct layer *layer, size_t zone, unsigned number);

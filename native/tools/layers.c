@@ -36,7 +36,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* What the caller tells apart. */
+/* Exit codes that the caller tells apart. */
 #define EXIT_CONFLICT 3
 #define EXIT_BUSY 4
 #define EXIT_NO_LAYER 5

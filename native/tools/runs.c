@@ -2,7 +2,7 @@
  * runs: the records of live runs, for `llm-do ps`, `kill` and `prune`.
  *
  *   runs list DIRECTORY        one JSON line a live run; root is shown those of other users, too, where such records usually are
- *   runs kill DIRECTORY ID     asks its launcher to end it; status 1 when there is no such run
+ *   runs kill DIRECTORY ID     asks its launcher to end it; status 1 when it does not exist
  *   runs prune DIRECTORY       cleans up after killed launchers, prints how many
  *
  * And what must be made on the disk before a run, without trust in any path:
