@@ -99,7 +99,7 @@ static int open_in(int tree, const char *name, const char *path) {
   return fd;
 }
 
-/* Sets each option that decides about the marks in the upper directory, whatever the default of the kernel: apply reads them. */
+/* Sets each option that decides about the marks in the upper directory, whatever the default of the kernel: apply reads these marks. */
 static void set_options(int fs, const struct overlay *overlay) {
   set_flag(fs, "volatile"); /* no fsync at each copy-up: what is lost by a power cut was never applied */
   if (!overlay->is_privileged) return set_flag(fs, "userxattr");

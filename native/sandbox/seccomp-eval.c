@@ -13,7 +13,7 @@
 #define OUR_ARCHITECTURE 0 /* none of our filters lets it through */
 #endif
 
-/* The target of a jump, or program->len for a step that seccomp does not have as a jump. */
+/* The target of a jump, or program->len for a step that is not a jump of seccomp. */
 static size_t after(const struct sock_fprog *program, size_t at, uint32_t accumulator) {
   const struct sock_filter *step = &program->filter[at];
   int holds;

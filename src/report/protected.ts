@@ -85,7 +85,7 @@ function builtInName(path: string): readonly string[] {
   return names.sort((a, b) => b.length - a.length).slice(0, 1)
 }
 
-/** A worktree or a submodule also has its own `.git`: with less than all of git it is only half allowed. */
+/** A worktree or a submodule also has its own `.git`: unless all of git is allowed, it stays half made. */
 const nameInGit = (closed: string): string => (/^(?:worktrees|modules)$/.test(closed) ? GIT : `${GIT}/${closed}`)
 
 /** Longest first. */
