@@ -91,7 +91,8 @@ static int add_name(struct walk *walk, const char *name, uint32_t *at) {
   size_t size = strlen(name) + 1;
   if (walk->names_size + size > walk->names_room) {
     size_t room = 2 * walk->names_room + size + 4096;
-    char *more = room > UINT32_MAX ? (errno = E2BIG, NULL) : realloc(walk->names, room);
+    if (room > UINT32_MAX) return errno = E2BIG, -1;
+    char *more = realloc(walk->names, room);
     if (!more) return -1;
     walk->names = more, walk->names_room = room;
   }
@@ -104,10 +105,10 @@ static int add_name(struct walk *walk, const char *name, uint32_t *at) {
 /* Of the pending at `index`, whose files are added one after the other. */
 static int add_file(struct walk *walk, int index, const char *name, struct tree_file file) {
   if (!walk->records || !walk->for_set_id) return 0;
+  if (add_name(walk, name, &file.name) < 0) return -1;
   struct tree_file *more = grow(walk->file, walk->files, sizeof *more);
   if (!more) return -1;
   walk->file = more;
-  if (add_name(walk, name, &file.name) < 0) return -1;
   walk->file[walk->files++] = file;
   walk->record[index].files++;
   return 0;

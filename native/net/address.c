@@ -160,7 +160,7 @@ int address_of_socket(const struct sockaddr *name, struct address *address, uint
 }
 
 uint16_t address_peer_port(int fd) {
-  struct sockaddr_storage name;
+  struct sockaddr_storage name = {.ss_family = AF_UNSPEC};
   struct address address;
   socklen_t size = sizeof name;
   uint16_t port;

@@ -55,11 +55,15 @@ static int is_pattern(const char *text) {
 
 const struct rule *rules_add(struct rules *rules, const char *const word[3]) {
   static size_t added;
+  static char *words[RULES_ADDED_MAX][3]; /* a rule points into them */
   struct entry entry = {.verb = V_NET_ALLOW};
   struct rule rule, *all;
   if (added == RULES_ADDED_MAX || !is_pattern(word[0])) return NULL;
-  for (int i = 0; i < 3; i++)
-    if (!(entry.word[i] = strdup(word[i]))) return NULL; /* a helper without memory adds nothing more */
+  for (int i = 0; i < 3; i++) {
+    free(words[added][i]); /* of one that failed */
+    if (!(words[added][i] = strdup(word[i]))) return NULL;
+    entry.word[i] = words[added][i];
+  }
   if (read_rule(&entry, &rule) < 0 || !(all = realloc(rules->allow, (rules->allow_count + 1) * sizeof *all))) return NULL;
   rules->allow = all;
   all[rules->allow_count] = rule;

@@ -333,34 +333,6 @@ static void look_at_zones(struct run *run, uint64_t now) {
   if (over > 0) run_stop(run, CAUSE_DISK, 0), run->outcome.has_grown = run->outcome.cause == CAUSE_DISK;
 }
 
-static void look_at_limits(void *of) {
-  struct run *run = of;
-  uint64_t now = now_ns();
-  if (run->stop.kill_ns && now >= run->stop.kill_ns) run_kill(run);
-  if (run->warm.deferred_ns && now >= run->warm.deferred_ns) run_do_deferred(run);
-  if (awaits_reader(run) && run->limits.deadline_ns && now >= run->limits.deadline_ns) give_up_reader(run);
-  if (!is_running(run)) return;
-  if (run->limits.deadline_ns && now >= run->limits.deadline_ns) return run_stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
-  if (run->limits.has_watchdog && watchdog_is_due(&run->limits.watchdog)) look_at_memory(run);
-  uint64_t size = layer_size_due(&run->layer.size);
-  if (size && now >= size && layer_size_is_over(&run->layer.size, now, 0)) return run_stop(run, CAUSE_DISK, 0); /* each moment fills the disk */
-  uint64_t zones = zone_size_due(&run->limits.zones);
-  if (zones && now >= zones) look_at_zones(run, now);
-  if (run->limits.cpu_us && watchdog_cpu_usec(&run->limits.watchdog) >= (long long)run->limits.cpu_us)
-    run_stop(run, CAUSE_CPU_TIME, GRACE_DEADLINE_MS);
-}
-
-static uint64_t sooner(uint64_t a, uint64_t b) { return a && (!b || a < b) ? a : b; }
-
-static uint64_t limits_due(void *of) {
-  const struct run *run = of;
-  uint64_t due = sooner(run->stop.kill_ns, run->warm.deferred_ns);
-  if (awaits_reader(run)) due = sooner(due, run->limits.deadline_ns);
-  if (!is_running(run)) return due;
-  if (run->limits.has_watchdog || run->limits.cpu_us) due = sooner(due, now_ns() + TICK_MS * MS);
-  return sooner(sooner(due, zone_size_due(&run->limits.zones)), sooner(run->limits.deadline_ns, layer_size_due(&run->layer.size)));
-}
-
 static void read_pending_reports(struct run *run) {
   for (struct pollfd pending = {run->engine.control.fd, POLLIN, 0}; run->engine.control.fd >= 0 && poll(&pending, 1, 0) > 0;)
     if (!read_report(run)) loop_close(&run->engine.control);
@@ -401,6 +373,43 @@ static int all_gone(struct run *run) {
     run_record_failure(run, 0, "engine ended before init", WIFSIGNALED(status) ? "by a signal" : "");
     run_kill(run); /* without it the sandbox would never end */
   }
+}
+
+/* A runner that the machine kept waiting finds the end of the command and the deadline together: then the end counts. */
+static int is_late(struct run *run, uint64_t now) {
+  if (!run->limits.deadline_ns || now < run->limits.deadline_ns || (!is_running(run) && !awaits_reader(run))) return 0;
+  read_pending_reports(run);
+  (void)all_gone(run);
+  return 1;
+}
+
+static void look_at_limits(void *of) {
+  struct run *run = of;
+  uint64_t now = now_ns();
+  if (run->stop.kill_ns && now >= run->stop.kill_ns) run_kill(run);
+  if (run->warm.deferred_ns && now >= run->warm.deferred_ns) run_do_deferred(run);
+  int late = is_late(run, now);
+  if (late && awaits_reader(run)) give_up_reader(run);
+  if (!is_running(run)) return;
+  if (late) return run_stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
+  if (run->limits.has_watchdog && watchdog_is_due(&run->limits.watchdog)) look_at_memory(run);
+  uint64_t size = layer_size_due(&run->layer.size);
+  if (size && now >= size && layer_size_is_over(&run->layer.size, now, 0)) return run_stop(run, CAUSE_DISK, 0); /* each moment fills the disk */
+  uint64_t zones = zone_size_due(&run->limits.zones);
+  if (zones && now >= zones) look_at_zones(run, now);
+  if (run->limits.cpu_us && watchdog_cpu_usec(&run->limits.watchdog) >= (long long)run->limits.cpu_us)
+    run_stop(run, CAUSE_CPU_TIME, GRACE_DEADLINE_MS);
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b) { return a && (!b || a < b) ? a : b; }
+
+static uint64_t limits_due(void *of) {
+  const struct run *run = of;
+  uint64_t due = sooner(run->stop.kill_ns, run->warm.deferred_ns);
+  if (awaits_reader(run)) due = sooner(due, run->limits.deadline_ns);
+  if (!is_running(run)) return due;
+  if (run->limits.has_watchdog || run->limits.cpu_us) due = sooner(due, now_ns() + TICK_MS * MS);
+  return sooner(sooner(due, zone_size_due(&run->limits.zones)), sooner(run->limits.deadline_ns, layer_size_due(&run->layer.size)));
 }
 
 static uint64_t watch_terminal(void *of) {

@@ -184,9 +184,9 @@ static int start_of_bash(int restores, const char *own) {
 /* In the line's first line, so the numbers of lines in messages stay. */
 static char *line_of_sh(const char *line) {
   static const char TRAP[] = "trap '" SAVE_OF_SH "' 0; ";
-  char *both = malloc(sizeof TRAP + strlen(line));
-  if (!both) fail("init: memory", "");
-  return strcat(strcpy(both, TRAP), line);
+  char *both = NULL;
+  if (asprintf(&both, "%s%s", TRAP, line) < 0) fail("init: memory", "");
+  return both;
 }
 
 static void open_pipe(struct kept_state *state) {
@@ -198,7 +198,7 @@ static void open_pipe(struct kept_state *state) {
 
 /* ---- a command ---- */
 
-static int is_called(const char *variable, const char *prefix) { return strncmp(variable, prefix, strlen(prefix)) == 0; }
+static int is_called(const char *variable, const char *prefix) { return variable && strncmp(variable, prefix, strlen(prefix)) == 0; }
 
 static const char *value_of(char *const *env, const char *prefix) {
   for (; *env; env++)
@@ -217,9 +217,9 @@ static int is_among(char *const *variables, const char *variable) {
 static int is_of_its_command(const char *variable) { return is_called(variable, "_=") || is_called(variable, "SHLVL=") || is_called(variable, "PWD=") || is_called(variable, RESERVED); }
 
 static char *variable_of(const char *name, const char *value) {
-  char *variable = malloc(strlen(name) + strlen(value) + 1);
-  if (!variable) fail("init: memory", "");
-  return strcat(strcpy(variable, name), value);
+  char *variable = NULL;
+  if (asprintf(&variable, "%s%s", name, value) < 0) fail("init: memory", "");
+  return variable;
 }
 
 /* Variables of the state instead of the run's, but for what the run says of its sandbox; then the command's own. */

@@ -1,5 +1,7 @@
 #include "tools/layer-choice.h"
 
+#include "lib/arena.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@ struct place {
 struct places {
   struct place *item;
   size_t count;
+  struct arena paths;
 };
 
 static char *last_slash(char *path) { return strrchr(path, '/'); }
@@ -52,9 +55,10 @@ static int add_place(struct places *places, size_t zone, const char *path, size_
   struct place *more = grow(places->item, places->count, sizeof *more);
   if (!more) return -1;
   places->item = more;
-  char *copy = strdup(path);
-  places->item[places->count++] = (struct place){zone, copy, 0, wish};
-  return copy ? 0 : -1;
+  char *copy = arena_copy(&places->paths, path, strlen(path));
+  if (!copy) return -1;
+  more[places->count++] = (struct place){zone, copy, 0, wish};
+  return 0;
 }
 
 /* The path below the root of the zone; NULL = it is not in there. */
@@ -78,7 +82,7 @@ static int add_places(struct places *places, const struct layer *layer, const ch
 }
 
 static void free_places(struct places *places) {
-  for (size_t i = 0; i < places->count; i++) free(places->item[i].path);
+  arena_free(&places->paths);
   free(places->item);
 }
 

@@ -224,7 +224,7 @@ static void read_paths(struct wish *wish) {
 static void choose(struct list *list, const struct layer *layer, const struct wish *wish) {
   long done = choose_changes(list, layer, wish);
   if (done < 0) give_up("choice", layer->id);
-  if (done > 0) refuse(EXIT_UNKNOWN, wish->path[done - 1]);
+  if (done > 0 && wish->path) refuse(EXIT_UNKNOWN, wish->path[done - 1]);
 }
 
 /* With --choice, of the paths of standard input only: what would be applied if nothing were protected, and what is special. */
