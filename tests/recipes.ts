@@ -160,8 +160,6 @@ export const ROWS: readonly Row[] = [
   },
   {
     title: 'GitHub without the token inside',
-    // tests/network/credentials has the header itself.
-    isDeep: true,
     needs: ['root', 'git', 'gh'],
     files: { poem: 'one\n', '~/.gitconfig': '[user]\n\tname = Ann\n\temail = ann@example.org\n' },
     prepare: gitHub,
