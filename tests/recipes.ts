@@ -1,12 +1,13 @@
 /** Follows the recipes of docs/guide/recipes.md as they stand, in a directory with the files that a reader has. */
 import { readFileSync } from 'node:fs'
 import { symlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { follow, newSite, type RunOptions, runScript, type Site, writeFiles } from './cli/follow-instructions.ts'
 import { readInstructions } from './cli/page.ts'
 import { publish } from './network/registry.ts'
 import { findProgram, makePythonPackage, UNPACKED } from './network/services.ts'
+import { openTerminationWorld, SECRET } from './network/termination-world.ts'
 import { openWorld, WORLD, type World } from './network/world.ts'
 import type { Files } from './real/directory.ts'
 import { describeWith, type Need, testWith } from './support/needs.ts'
@@ -64,6 +65,25 @@ async function postgres(site: Site): Promise<RunOptions> {
 async function repository(site: Site): Promise<undefined> {
   await runScript('git init -q; git add .; git commit -qm Begin', site)
   await writeFiles({ poem: 'one\ntwo\n' }, site)
+}
+
+/** Where a token is asked for: without one, git and the API are refused. */
+async function gitHub(site: Site): Promise<RunOptions> {
+  const hosts = ['github.com', 'api.github.com']
+  const { world, directory, close } = await openTerminationWorld({
+    program: 'github-server.mjs',
+    ports: { 443: hosts },
+  })
+  onTestFinished(close)
+  const { through } = world
+  await runScript(`git init -q --bare ${directory}/web/ann/poems.git`, site)
+  await runScript('git init -q -b main; git add .; git commit -qm Begin', site)
+  await runScript('git remote add origin https://github.com/ann/poems.git', site)
+  const refused = await runScript(`curl -sSo /dev/null -w '%{http_code} ' https://{${hosts}}/user`, site, { through })
+  expect(refused).toEqual({ status: 0, out: '401 401 ', err: '' })
+  const gh = await findProgram('usr/bin', 'gh')
+  const unpacked = { LLM_DO_EXEC_RO: UNPACKED, LLM_DO_EXEC_ENV: `PATH=${dirname(gh)}:/usr/bin:/bin` }
+  return { through, env: { TOKEN: SECRET, ...(gh.startsWith(UNPACKED) ? unpacked : {}) } }
 }
 
 /** Layers of root are not below its home: those of this directory only. */
@@ -137,6 +157,14 @@ export const ROWS: readonly Row[] = [
     prepare: repository,
     shows: '',
     leaves: ['git log -1 --format=%an:%s', 'Ann:Add a line'],
+  },
+  {
+    title: 'GitHub without the token inside',
+    needs: ['root', 'git', 'gh'],
+    files: { poem: 'one\n', '~/.gitconfig': '[user]\n\tname = Ann\n\temail = ann@example.org\n' },
+    prepare: gitHub,
+    shows: 'ann',
+    leaves: ['git log --format=%s origin/main', 'Begin'],
   },
   {
     title: 'An MCP server',

@@ -10,6 +10,10 @@
  *   runs make PATH             the directory of a zone with those above it (lib/make-directory.h), prints its device and inode
  *   runs remove DIRECTORY NAME what commands may have left in a private directory, however deep, and may still be changing
  *
+ * And for Node, which has no datagram sockets of UNIX:
+ *
+ *   runs unbound PATH...       prints a digit for each path: 1 when it is the file of a socket that no process has, 0 for all else
+ *
  * And for Node, which has no flock(2):
  *
  *   runs lock MS               locks descriptor 3 (lib/file-lock.h), which stays with the open file; status 1 when another held it for MS milliseconds
@@ -30,7 +34,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* A prune without other work waits for killed processes to end; large ones need a while to give their memory back. */
@@ -147,9 +153,32 @@ static int take_lock(const char *patience, const char *bytes) {
   return lock_release(LOCK_FD) < 0 ? failed_with("unlock") : failed;
 }
 
+/*
+ * No server notices: connecting a datagram socket sends nothing, and the kernel refuses another type of socket (EPROTOTYPE) before it asks
+ * for a place in a queue. It finds the socket of any network namespace, which /proc/net/unix does not list. Only a file without a socket is
+ * ECONNREFUSED, and it never gets one again: bind(2) makes a new file.
+ */
+static int is_unbound(const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  struct stat status;
+  int file = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), client = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", file); /* of a path of any length */
+  int is_socket = file >= 0 && client >= 0 && fstat(file, &status) == 0 && S_ISSOCK(status.st_mode);
+  int is_refused = is_socket && connect(client, (struct sockaddr *)&address, sizeof address) < 0 && errno == ECONNREFUSED;
+  if (file >= 0) close(file);
+  if (client >= 0) close(client);
+  return is_refused;
+}
+
+static int print_unbound(char **path) {
+  for (; *path; path++) putchar(is_unbound(*path) ? '1' : '0');
+  return fflush(stdout) == 0 ? 0 : failed_with("print");
+}
+
 int runs_main(int argc, char **argv) {
   if (argc > 2 && argc < 5 && strcmp(argv[1], "lock") == 0) return take_lock(argv[2], argv[3]);
   if (argc == 3 && strcmp(argv[1], "make") == 0) return make(argv[2]);
+  if (argc > 2 && strcmp(argv[1], "unbound") == 0) return print_unbound(argv + 2);
   const char *verb = argc > 2 ? argv[1] : "";
   int directory = argc > 2 ? records_open(argv[2]) : -1;
   if (argc > 2 && directory < 0) {
@@ -160,6 +189,6 @@ int runs_main(int argc, char **argv) {
   if (argc == 3 && strcmp(verb, "prune") == 0) return printf("%d\n", records_prune(directory, PATIENCE_MS)) < 0 ? 125 : 0;
   if (argc == 4 && strcmp(verb, "kill") == 0) return records_each(directory, end_run, argv[3]) == 1 ? 0 : 1;
   if (argc == 4 && strcmp(verb, "remove") == 0) return remove_kept(directory, argv[3]);
-  fprintf(stderr, "usage: runs list|prune DIRECTORY, runs kill DIRECTORY ID, runs make PATH, runs remove DIRECTORY NAME, runs lock MS [BYTES]\n");
+  fprintf(stderr, "usage: runs list|prune DIRECTORY, runs kill DIRECTORY ID, runs make PATH, runs remove DIRECTORY NAME, runs unbound PATH..., runs lock MS [BYTES]\n");
   return 125;
 }

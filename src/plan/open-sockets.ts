@@ -22,7 +22,7 @@ const whyOpen = ({ landlockAbi, seccomp }: Plan): string =>
   landlockAbi >= LANDLOCK_CLOSES_SOCKETS ? `seccomp ${seccomp.profile} leaves it open` : 'this kernel cannot close it'
 
 /** Source of a zone -> sockets and FIFOs in it. */
-export type OpenSockets = Readonly<Record<string, readonly string[]>>
+export type OpenSockets = Readonly<Record<string, { readonly open: readonly string[] }>>
 
 /** The plan with one warning for each zone that has some. */
 export function warnOfOpenSockets(
@@ -31,7 +31,7 @@ export function warnOfOpenSockets(
   { zones, openSockets }: { readonly zones: readonly PlannedZone[]; readonly openSockets: OpenSockets },
 ): Plan {
   const warnings = zones.flatMap(({ source, target }) => {
-    const [first, ...rest] = openSockets[source] ?? []
+    const [first, ...rest] = openSockets[source]?.open ?? []
     if (first === undefined) return []
     const more = rest.length === 0 ? '' : ` and ${rest.length} more`
     return [

@@ -203,6 +203,8 @@ function wordsFor(
   if (plan.engine === undefined || openedIn(prepared).length > 0) return undefined
   // The key would have to hold the variable, in which may be a password.
   if (tools.isForThisRun) return undefined
+  // Their server may run again by the next run, which then has a warning.
+  if (prepared.hasUnboundSockets) return undefined
   const filesOfHome = filesTellingHome(options.env ?? process.env, facts.uid)
   if (filesOfHome === undefined) return undefined
   const accounts = accountsOf(plan, filesOfHome)

@@ -14,7 +14,7 @@ import { heldByVersionOne, isLasting, observeCgroup } from '../cgroup/ladder.ts'
 import { SandboxError } from '../error.ts'
 import { recallOrFind } from '../host/boot-cache.ts'
 import type { CgroupFact, PathFact, Probe } from '../host/facts.ts'
-import { findSockets } from '../host/find-sockets.ts'
+import { type FoundSockets, findSockets } from '../host/find-sockets.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { linkText, observePaths, observeRounds } from '../host/paths.ts'
 import { type MachineFacts, observeHost } from '../host/probe.ts'
@@ -169,7 +169,7 @@ export function observePolicyPaths(policy: Policy, request: Request): Record<str
 }
 
 /** Zone source -> sockets and FIFOs in it. */
-export function openSocketsIn(zones: readonly { readonly source: string }[]): Record<string, readonly string[]> {
+export function openSocketsIn(zones: readonly { readonly source: string }[]): Record<string, FoundSockets> {
   return Object.fromEntries(zones.map(({ source }) => [source, findSockets(source)]))
 }
 

@@ -140,6 +140,8 @@ export interface Prepared {
   readonly request: Request
   readonly facts: HostFacts
   readonly plan: Plan
+  /** A zone has files of sockets that have ended, see findSockets. */
+  readonly hasUnboundSockets: boolean
   /** The candidates for the backend, in the order of `auto`. */
   readonly offers: readonly BackendOffer[]
   /** The command's complete environment, secrets included. */
@@ -213,10 +215,10 @@ export async function prepareBy(options: ExecOptions, check: EngineCheck): Promi
   const permits = permitsOf(env, spoken)
   const facts = await factsFor({ policy: narrowed, request, env, needs, permits, check })
   const policy = settleInside(narrowed, facts)
-  const { plan, offers } = await decide({ policy, request, facts, needs, permits, tools })
+  const { plan, offers, hasUnboundSockets } = await decide({ policy, request, facts, needs, permits, tools })
   options.accept?.(policy, plan)
   const commandEnv = commandEnvironment(plan, policy, env)
-  return { policy, request, facts, plan, offers, commandEnv, options, sources, tools }
+  return { policy, request, facts, plan, offers, hasUnboundSockets, commandEnv, options, sources, tools }
 }
 
 interface Seen extends Pick<Prepared, 'policy' | 'request' | 'facts' | 'tools'> {
@@ -224,7 +226,7 @@ interface Seen extends Pick<Prepared, 'policy' | 'request' | 'facts' | 'tools'> 
   readonly permits: Permits
 }
 
-async function decide(seen: Seen): Promise<Pick<Prepared, 'plan' | 'offers'>> {
+async function decide(seen: Seen): Promise<Pick<Prepared, 'plan' | 'offers' | 'hasUnboundSockets'>> {
   const { policy, request, facts, needs, permits, tools } = seen
   const refused = policy.backend === 'auto' ? [] : backendNamed(policy.backend).traits.refuses(policy.network.mode)
   const seccompFilter = await filterOf(policy, { ...facts, refused })
@@ -234,7 +236,9 @@ async function decide(seen: Seen): Promise<Pick<Prepared, 'plan' | 'offers'>> {
   const resolved = resolvePlan({ policy, facts, request, needs, offers, seccompFilter, mountWays, warnings })
   const zones = zonesWithOpenSockets(resolved, backendNamed(resolved.backend).traits)
   const place = pathFact(facts.paths, request.cwd)
-  return { plan: warnOfOpenSockets(resolved, place, { zones, openSockets: openSocketsIn(zones) }), offers }
+  const openSockets = openSocketsIn(zones)
+  const hasUnboundSockets = Object.values(openSockets).some(({ hasUnbound }) => hasUnbound)
+  return { plan: warnOfOpenSockets(resolved, place, { zones, openSockets }), offers, hasUnboundSockets }
 }
 
 export interface Move {
@@ -266,13 +270,12 @@ export async function prepareIn(prepared: Prepared, move: Move): Promise<Prepare
     permits: permitsOf(env, spoken),
     tools,
   }
-  const { plan, offers } = await decide(seen)
+  const decided = await decide(seen)
   const look = { read: [], missing: [path.join(place.path, '.git')] }
   return {
     ...prepared,
     ...seen,
-    plan,
-    offers,
+    ...decided,
     options,
     sources: withFiles(sources, look),
   }

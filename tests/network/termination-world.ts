@@ -14,7 +14,18 @@ import { resultOf, until, WAYS, type Way } from './ways.ts'
 import { openWorld, startServer, WORLD, type World } from './world.ts'
 
 const BUNDLE = '/etc/ssl/certs/ca-certificates.crt'
-const NAMES = ['api.test', 'other.test', 'stranger.test'] as const
+
+interface Servers {
+  /** Below programs/; its words are a directory, a port, a log and names. */
+  readonly program: string
+  /** Port -> names. */
+  readonly ports: Readonly<Record<string, readonly string[]>>
+}
+
+const ECHO: Servers = {
+  program: 'echo-server.mjs',
+  ports: { 443: ['api.test', 'other.test'], 8443: ['api.test', 'other.test'], 9443: ['stranger.test'] },
+}
 
 export const SECRET = 'hidden-7c1f0d'
 const CREDENTIAL = `{ host: api.test, header: Authorization, from: "env:TOKEN", format: "Bearer {}" }`
@@ -56,22 +67,23 @@ function namespaceOf(pid: string): string {
 
 const isTerminator = (pid: string): boolean => readOr(`/proc/${pid}/cmdline`).includes('dist/terminator.cjs\0')
 
-async function makeCertificates(directory: string): Promise<void> {
+async function makeCertificates(directory: string, names: ReadonlySet<string>): Promise<void> {
   const make = (name: string, ...words: readonly string[]) => {
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', `${name}.key`]
     const certificate = ['-x509', '-days', '2', '-subj', `/CN=${name}`, '-out', `${name}.pem`]
     return execa('openssl', ['req', ...key, ...certificate, ...words], { cwd: directory })
   }
   for (const ca of ['ca', 'stranger-ca']) await make(ca)
-  for (const name of NAMES) {
+  for (const name of names) {
     const ca = name === 'stranger.test' ? 'stranger-ca' : 'ca'
     const signed = ['-CA', `${ca}.pem`, '-CAkey', `${ca}.key`, '-addext', 'basicConstraints=CA:FALSE']
     await make(name, ...signed, '-addext', `subjectAltName=DNS:${name}`)
   }
 }
 
-export async function openTerminationWorld(): Promise<TerminationWorld> {
-  const world = await openWorld(Object.fromEntries(NAMES.map((name) => [name, [[WORLD]]])))
+export async function openTerminationWorld({ program, ports }: Servers = ECHO): Promise<TerminationWorld> {
+  const names = new Set(Object.values(ports).flat())
+  const world = await openWorld(Object.fromEntries([...names].map((name) => [name, [[WORLD]]])))
   const { path: directory, remove } = await newDirectory({ mode: 0o755 })
   const servers: ChildProcess[] = []
   const close = async (): Promise<void> => {
@@ -82,18 +94,15 @@ export async function openTerminationWorld(): Promise<TerminationWorld> {
   const log = join(directory, 'requests')
   try {
     await mkdir(join(directory, 'web'))
-    await makeCertificates(directory)
+    await makeCertificates(directory, names)
     await writeFile(log, '')
     const bundle = join(directory, 'bundle.pem')
     await writeFile(bundle, `${await readFile(BUNDLE, 'utf8')}\n${await readFile(join(directory, 'ca.pem'), 'utf8')}`)
     await execa(world.through[0] ?? '', [...world.through.slice(1), 'mount', '--bind', bundle, BUNDLE])
-    const program = [process.execPath, join(import.meta.dirname, 'programs/echo-server.mjs'), directory]
-    for (const [port = '', ...names] of [
-      ['443', 'api.test', 'other.test'],
-      ['8443', 'api.test', 'other.test'],
-      ['9443', 'stranger.test'],
-    ])
-      servers.push(await startServer([...world.inWorld, ...program, port, log, ...names]))
+    await writeFile(join(directory, 'token'), SECRET)
+    const words = [process.execPath, join(import.meta.dirname, 'programs', program), directory]
+    for (const [port, served] of Object.entries(ports))
+      servers.push(await startServer([...world.inWorld, ...words, port, log, ...served]))
   } catch (error) {
     await close()
     throw error

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { plan } from '../../src/index.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { PLAIN_ID } from '../support/users.ts'
+import { checkoutFor, currentUser, PLAIN_ID } from '../support/users.ts'
 import { directoryWith, fill } from './directory.ts'
 import { textHere } from './in-process.ts'
 
@@ -37,6 +37,16 @@ describeWith(['userns'], 'real programs', () => {
     })
     expect((await readdir(directory)).toSorted()).toEqual('Makefile main main.c main.o twice.c twice.o'.split(' '))
     expect(await textHere(['--', './main'], { cwd: directory })).toEqual({ status: 3, out: '42\n', err: '' })
+  })
+
+  test('vitest runs files side by side under the limits of the task profile', async () => {
+    const modules = join(checkoutFor(currentUser()), 'node_modules')
+    const text = "import { expect, test } from 'vitest'\ntest('sum', () => expect(1 + 1).toBe(2))\n"
+    const cwd = await directoryWith(Object.fromEntries(['a', 'b', 'c', 'd'].map((name) => [`${name}.test.js`, text])))
+    await symlink(modules, join(cwd, 'node_modules'))
+    const command = ['node_modules/.bin/vitest', 'run', '--no-color', '--maxWorkers', '4']
+    const { status, out, err } = await textHere(['--profile', 'task', '--ro', modules, '--', ...command], { cwd })
+    expect({ status, out, err }).toEqual({ status: 0, out: expect.stringMatching(/Tests {2}4 passed/), err: '' })
   })
 
   testWith(

@@ -78,6 +78,8 @@ export const lacksForeignCalls = (): string | undefined =>
     ? 'this kernel takes no system calls of another architecture'
     : undefined
 
+const hasUnpacked = (path: string): boolean => existsSync(join(import.meta.dirname, '../../build/servers', path))
+
 /** The missing part of a need, in words; undefined when it is met. */
 const NEEDS = {
   root: lacksRoot,
@@ -121,6 +123,8 @@ const NEEDS = {
     ),
   /** Debian's redis-server is this program under another name. */
   redis: () => lacksProgram('redis-check-rdb'),
+  gh: () =>
+    programOnPath('gh') !== undefined || hasUnpacked('usr/bin/gh') ? undefined : 'no gh (hint: make setup-test)',
   nats: () => (natsServer() ? undefined : 'no nats-server here or in build/servers (hint: make setup-test)'),
   'newer-nodes': () => (newerNodes().length > 1 ? undefined : 'no nodes in build/nodes (hint: make setup-test)'),
   kvm: () => (existsSync('/dev/kvm') ? undefined : 'no /dev/kvm'),
