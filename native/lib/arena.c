@@ -62,3 +62,11 @@ void *grow(void *items, size_t count, size_t size) {
   if (count != 0 && (count < 16 || (count & (count - 1)) != 0)) return items;
   return realloc(items, (count < 16 ? 16 : count * 2) * size);
 }
+
+char *grow_bytes(char *bytes, size_t size, size_t *room) {
+  if (size <= *room) return bytes;
+  size_t wanted = 2 * *room + size + 4096;
+  char *more = realloc(bytes, wanted);
+  if (more) *room = wanted;
+  return more;
+}

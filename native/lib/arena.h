@@ -16,3 +16,5 @@ void arena_free(struct arena *arena);
 
 /* Makes room for one more item of `size` bytes behind `count` of them. The items, or NULL with errno. */
 void *grow(void *items, size_t count, size_t size);
+/* Makes room for `size` bytes; `*room` is the present room. The bytes, or NULL with errno. */
+char *grow_bytes(char *bytes, size_t size, size_t *room);

@@ -89,13 +89,10 @@ static struct find find_of(enum find_kind kind, const char *path, const struct s
 
 static int add_name(struct walk *walk, const char *name, uint32_t *at) {
   size_t size = strlen(name) + 1;
-  if (walk->names_size + size > walk->names_room) {
-    size_t room = 2 * walk->names_room + size + 4096;
-    if (room > UINT32_MAX) return errno = E2BIG, -1;
-    char *more = realloc(walk->names, room);
-    if (!more) return -1;
-    walk->names = more, walk->names_room = room;
-  }
+  if (walk->names_size + size > UINT32_MAX) return errno = E2BIG, -1;
+  char *names = grow_bytes(walk->names, walk->names_size + size, &walk->names_room);
+  if (!names) return -1;
+  walk->names = names;
   *at = (uint32_t)walk->names_size;
   memcpy(walk->names + walk->names_size, name, size);
   walk->names_size += size;
