@@ -321,11 +321,6 @@ static void look_at_memory(struct run *run) {
 /* The command has ended, and its last output waits for a reader: as long as the run may take. */
 static int awaits_reader(const struct run *run) { return run->outcome.started_ns && run->engine.is_gone && !run->stop.has_begun && stream_files_are_busy(&run->stdio.files); }
 
-static void give_up_reader(struct run *run) {
-  run_stop(run, CAUSE_DEADLINE, 0);
-  run->outcome.cause = CAUSE_DEADLINE;
-}
-
 /* Each moment fills the disk. */
 static void look_at_zones(struct run *run, uint64_t now) {
   int over = zone_size_is_over(&run->limits.zones, now);
@@ -375,12 +370,12 @@ static int all_gone(struct run *run) {
   }
 }
 
-/* A runner that the machine kept waiting finds the end of the command and the deadline together: then the end counts. */
-static int is_late(struct run *run, uint64_t now) {
-  if (!run->limits.deadline_ns || now < run->limits.deadline_ns || (!is_running(run) && !awaits_reader(run))) return 0;
-  read_pending_reports(run);
+/* The machine may have kept us waiting for longer than the reader: then it is not busy any more. */
+static void give_up_reader(struct run *run) {
   (void)all_gone(run);
-  return 1;
+  if (!awaits_reader(run)) return;
+  run_stop(run, CAUSE_DEADLINE, 0);
+  run->outcome.cause = CAUSE_DEADLINE;
 }
 
 static void look_at_limits(void *of) {
@@ -388,10 +383,9 @@ static void look_at_limits(void *of) {
   uint64_t now = now_ns();
   if (run->stop.kill_ns && now >= run->stop.kill_ns) run_kill(run);
   if (run->warm.deferred_ns && now >= run->warm.deferred_ns) run_do_deferred(run);
-  int late = is_late(run, now);
-  if (late && awaits_reader(run)) give_up_reader(run);
+  if (awaits_reader(run) && run->limits.deadline_ns && now >= run->limits.deadline_ns) give_up_reader(run);
   if (!is_running(run)) return;
-  if (late) return run_stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
+  if (run->limits.deadline_ns && now >= run->limits.deadline_ns) return run_stop(run, CAUSE_DEADLINE, GRACE_DEADLINE_MS);
   if (run->limits.has_watchdog && watchdog_is_due(&run->limits.watchdog)) look_at_memory(run);
   uint64_t size = layer_size_due(&run->layer.size);
   if (size && now >= size && layer_size_is_over(&run->layer.size, now, 0)) return run_stop(run, CAUSE_DISK, 0); /* each moment fills the disk */
