@@ -204,7 +204,7 @@ static enum line_event on_places(struct line *line) {
 }
 
 static int has_seal(const struct line *line) {
-  return line->seal && strlen(line->seal) == line->header.size && memcmp(line->seal, line->body, line->header.size) == 0;
+  return line->seal && line->body && strlen(line->seal) == line->header.size && memcmp(line->seal, line->body, line->header.size) == 0;
 }
 
 static enum line_event on_same(struct line *line) {

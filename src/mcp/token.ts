@@ -3,7 +3,8 @@
  * Edge: files, randomness, the user.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { realpathSync } from 'node:fs'
+import { lstatSync, readlinkSync } from 'node:fs'
+import { dirname, isAbsolute, join } from 'node:path'
 import { isWithin, type Plan, randomHex, readPrivateFile, SandboxError } from '../core.ts'
 
 const RANDOM_BYTES = 32
@@ -20,8 +21,8 @@ export function readToken(file: string, { zones }: Pick<Plan, 'zones'>): string 
     throw new SandboxError('USAGE', `--token-file: ${file} is no file that only you can read`, {
       hint: `(umask 177; openssl rand -hex 32 > ${file})`,
     })
-  const real = realpathSync(file)
-  const zone = zones.find(({ source }) => isWithin(real, source))
+  const names = namesOnTheWay(file)
+  const zone = zones.find(({ source }) => names.some((name) => isWithin(name, source)))
   if (zone !== undefined)
     throw new SandboxError('USAGE', `--token-file: commands would see ${file} in ${zone.source}`, {
       hint: 'keep it in a directory that no command is shown',
@@ -33,6 +34,23 @@ export function readToken(file: string, { zones }: Pick<Plan, 'zones'>): string 
     })
   return token
 }
+
+/** The file and everything on the way to it, links included: a command that can exchange one of them chooses the token. */
+function namesOnTheWay(file: string): readonly string[] {
+  const names: string[] = []
+  const rest = [...stepsOf(isAbsolute(file) ? file : `${process.cwd()}/${file}`)]
+  let at = '/'
+  for (let step = rest.shift(); step !== undefined; step = rest.shift()) {
+    const name = step === '..' ? dirname(at) : join(at, step)
+    names.push(name)
+    const isLink = lstatSync(name).isSymbolicLink()
+    if (isLink) rest.unshift(...stepsOf(readlinkSync(name)))
+    at = !isLink ? name : isAbsolute(readlinkSync(name)) ? '/' : at
+  }
+  return names
+}
+
+const stepsOf = (path: string): readonly string[] => path.split('/').filter((step) => step !== '' && step !== '.')
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 

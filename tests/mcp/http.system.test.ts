@@ -1,7 +1,7 @@
 /** `llm-do mcp --http`: who is let in, and what is left when a client or the server has gone. */
-import { chmodSync, chownSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, symlinkSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { makePlace, type Place } from '../cow/place.ts'
@@ -140,5 +140,9 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp --http', () => {
     expect(await refusal(tokenFile({ ...place, outside: place.project }, 'f'.repeat(40)))).toContain(
       'commands would see',
     )
+    // A command could lead the name to another file for the next server.
+    symlinkSync(place.outside, join(place.project, 'way'))
+    const outside = tokenFile(place, 'f'.repeat(40))
+    expect(await refusal(join(place.project, 'way', basename(outside)))).toContain('commands would see')
   })
 })

@@ -86,12 +86,17 @@ function foreignHome(): string {
   return home
 }
 
+/** Both names of the client. */
+type Words = readonly ['llm-do' | 'llm-do-exec', ...string[]]
+const LONG: Words = ['llm-do', 'exec', '--']
+const SHORT: Words = ['llm-do-exec', '--']
+
 /**
  * Runs `llm-do exec` until the test is over, by the client alone and without a parent among the processes of this test file.
  * @returns how the id of the run ends
  */
-async function startForeignRun(environment: Readonly<Record<string, string>>): Promise<string> {
-  const words = [programFor(currentUser(), 'llm-do'), 'exec', '--']
+async function startForeignRun(environment: Readonly<Record<string, string>>, by: Words): Promise<string> {
+  const words = [programFor(currentUser(), by[0]), ...by.slice(1)]
   const options = { cwd: '/', env: { PATH: process.env.PATH, HOME: foreignHome(), ...environment }, extendEnv: false }
   await execa(words[0]!, [...words.slice(1), 'true'], options) // Node leaves the plan to the client.
   const command = [...words, 'sh', '-c', 'echo here; exec sleep 300']
@@ -110,12 +115,13 @@ async function startForeignRun(environment: Readonly<Record<string, string>>): P
 
 describeWith('userns', 'a run that lives on', () => {
   test.each([
-    ['is not counted when it is of another test file', {}, false],
-    ['is counted when it is of this one', { TMPDIR: tmpdir() }, true],
-  ])('%s', async (_what, environment, isCounted) => {
+    ['is not counted when it is of another test file', {}, LONG, false],
+    ['is not counted, by the other name', {}, SHORT, false],
+    ['is counted when it is of this one', { TMPDIR: tmpdir() }, LONG, true],
+  ] as const)('%s', async (_what, environment, by, isCounted) => {
     const mark = newMark()
     const before = await takeSnapshot({ mark })
-    const pid = await startForeignRun(environment)
+    const pid = await startForeignRun(environment, by)
     const left = await expectNothingLeft({ before, mark, graceMs: 100 }).catch((error: Error) => error.message)
     // Others end their runs at this moment.
     expect(new RegExp(`/(?:llm-do-)?[0-9a-f]+${pid}$`, 'm').test(left ?? '')).toBe(isCounted)

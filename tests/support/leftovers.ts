@@ -123,8 +123,8 @@ async function isOfThisFile({ pid, words, directory }: Process): Promise<boolean
 const isOrphan = ({ parent, words }: Process): boolean =>
   parent === 1 && words.includes('\0--id\0') && !words.includes('\0--warm\0')
 
-/** The client that carries out a run itself, and the program that Node, a pool or a keeper starts for one. */
-const RUNNERS = new Set(['llm-do', 'launch'])
+/** The client that carries out a run itself, by both of its names, and the program that Node, a pool or a keeper starts for one. */
+const RUNNERS = new Set(['llm-do', 'llm-do-exec', 'launch'])
 
 /** Ids of the runs whose records a process holds open. The client's command line has no id. */
 async function runsHeldBy({ pid, name }: Process): Promise<readonly string[]> {
