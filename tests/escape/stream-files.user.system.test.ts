@@ -206,6 +206,31 @@ describeWith('userns', 'a stream that is a file', () => {
       },
     )
 
+    // The runner is kept waiting from the end of the sandbox to behind the deadline, and the bytes are delivered meanwhile.
+    test('gets the last words before a deadline that the runner learns of too late', async () => {
+      const { directory, path, home } = await fileOf(as)
+      const words = cliWords([...EXEC, '--timeout', '3s', '--', 'sh', '-c', 'echo here; read go; echo last'], { as })
+      const fd = openSync(path, 'a')
+      const child = begin(words, as, { directory, home }, ['pipe', fd, 'ignore'])
+      const ended = once(child, 'exit')
+      await until('the command', () => readFileSync(path, 'latin1').includes('here') || undefined)
+      const begun = performance.now()
+      const { relay, others } = await relayTo(path, child.pid ?? 0)
+      const stateOf = (pid: number) => /\) (\w) (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? []
+      const runner = Number(stateOf(relay)[2])
+      process.kill(relay, 'SIGSTOP')
+      child.stdin?.end('\n')
+      await until('the end', () => !others.some((pid) => existsSync(`/proc/${pid}`)) || undefined)
+      process.kill(runner, 'SIGSTOP')
+      process.kill(relay, 'SIGCONT')
+      await until('the last words', () => stateOf(relay)[1] === 'Z' || undefined)
+      await until('the deadline', () => performance.now() > begun + 3_100 || undefined)
+      process.kill(runner, 'SIGCONT')
+      expect(await ended).toEqual([0, null])
+      closeSync(fd)
+      expect(readFileSync(path, 'latin1')).toBe(`${CONTENT}here\nlast\n`)
+    })
+
     test('that takes no more makes the run fail, whatever the command says', async () => {
       const { directory, path, home } = await fileOf(as)
       const call = cliWords([...EXEC, '--', 'sh', '-c', 'head -c 8000000 /dev/zero; exit 0'], { as })
