@@ -465,7 +465,7 @@ static void hide_in_layer(struct staging *staging, int root, const struct entry 
   hide_free(&hide);
 }
 
-/* What launch has found in the zone; of a continued layer also the names that are hidden. */
+/* Closes the names that launch found in the zone. In a continued layer it also closes the names to hide. */
 static void cover(struct staging *staging, const struct entry *entry) {
   const struct guard_zone *zone = covers_are_sent(staging->stage->file) ? guard_zone_at(covers_of_launch(staging), entry->word[1]) : NULL;
   struct entry cow;

@@ -139,7 +139,7 @@ static const char *kept_holder(const struct repository_system *system, const cha
   return NULL;
 }
 
-/* Whole repositories lie in such a directory: each has the same names, and a new one is a new git directory. */
+/* The directory holds whole repositories. Each of them has the same protected names, and a new one counts as a new git directory. */
 static int is_closed_in_holder(const struct listed *item, const char *rest, const char *open) {
   const char *first = next_word(rest), *at = next_word(first);
   if (!*at && is_of_entry(item)) return 1;

@@ -2,8 +2,8 @@
  * A protected change is one to a file that a program of the host runs or obeys, or that has more rights than its caller. In a copy-on-write
  * zone a command may make it, and apply leaves it alone unless it is named.
  *
- * What is closed on the host the guard says, by the rules of rw zones (lib/guard.h); the names of the record and the rules of repositories
- * (lib/repository.h) are for what the layer itself makes.
+ * Two rules decide. A name that exists on the host is judged by the guard, as in an rw zone (lib/guard.h). A name that only the layer has
+ * is judged by the names in the record and by the rules for repositories (lib/repository.h).
  */
 #pragma once
 

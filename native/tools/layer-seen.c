@@ -93,7 +93,7 @@ static int write_whole(int fd, const char *bytes, size_t size) {
   return 0;
 }
 
-/* Whole, or as it was. */
+/* Writes a new file and renames it, so that the old content stays when the write fails. */
 static int replace(int layer, const char *bytes, size_t size) {
   static const char NEW[] = SEEN ".new";
   int fd = openat(layer, NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);

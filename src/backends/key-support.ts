@@ -135,7 +135,7 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
   },
   'resources.rwSize': {
     isAsked: ({ resources }) => resources.rwSize !== null,
-    why: 'nothing of ours is there to look at what writable zones take while the command runs',
+    why: 'it cannot measure how much the writable zones grow while the command runs',
     fix: '--backend namespace, or --rw-size none',
   },
   devices: {

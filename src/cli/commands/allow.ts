@@ -23,7 +23,7 @@ function ruleOf(text: string): HostRule {
   const rule = parseRule(reading.value)
   const [problem] = rule === undefined ? [] : addressProblems({ allow: [rule], deny: [] })
   if (rule === undefined || problem !== undefined)
-    throw usageError(problem ?? `${neutralise(text)} is no host.`, 'llm-do allow --help')
+    throw usageError(problem ?? `${neutralise(text)} is not a host name.`, 'llm-do allow --help')
   return rule
 }
 
