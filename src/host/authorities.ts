@@ -5,6 +5,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
+import { namesOnTheWay } from '../os/names-on-the-way.ts'
 
 /** They are variables of a plan's key (native/contract.yaml). */
 export const AUTHORITY_VARIABLES = [
@@ -25,6 +26,8 @@ export interface Authorities {
 export interface AuthorityFile {
   /** On this host, canonical. */
   readonly file: string
+  /** The names on the way to it; see `namesOnTheWay`. */
+  readonly names: readonly string[]
   /** Inside. */
   readonly target: string
   readonly content: string
@@ -65,16 +68,17 @@ function realOr(path: string): string {
 }
 
 /** @returns why there is none */
-function certificatesIn(text: string, notBelow: readonly string[]): { file: string; content: string } | string {
+function certificatesIn(text: string, notBelow: readonly string[]): Omit<AuthorityFile, 'target'> | string {
   if (!isAbsolute(text)) return 'expected an absolute path'
   try {
+    const names = namesOnTheWay(text)
+    const places = notBelow.flatMap((place) => [place, realOr(place)])
+    if (names.some((name) => places.some((place) => isWithin(name, place)))) return 'it lies where a command may write'
     const file = realpathSync(text)
-    if (notBelow.some((place) => isWithin(file, place) || isWithin(file, realOr(place))))
-      return 'it lies where a command may write'
     const content = (read(file)?.match(CERTIFICATE) ?? []).join('\n')
     return content === ''
       ? 'expected a file with certificates (PEM) of at most 1 MiB'
-      : { file, content: `${content}\n` }
+      : { file, names, content: `${content}\n` }
   } catch (error) {
     return (error as NodeJS.ErrnoException).code ?? 'it cannot be read'
   }

@@ -3,9 +3,7 @@
  * Edge: files, randomness, the user.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { lstatSync, readlinkSync } from 'node:fs'
-import { dirname, isAbsolute, join } from 'node:path'
-import { isWithin, type Plan, randomHex, readPrivateFile, SandboxError } from '../core.ts'
+import { isWithin, namesOnTheWay, type Plan, randomHex, readPrivateFile, SandboxError } from '../core.ts'
 
 const RANDOM_BYTES = 32
 /** Characters that may stand in a header as they are (RFC 6750), and too many to be guessed. */
@@ -34,23 +32,6 @@ export function readToken(file: string, { zones }: Pick<Plan, 'zones'>): string 
     })
   return token
 }
-
-/** The file and everything on the way to it, links included: a command that can exchange one of them chooses the token. */
-function namesOnTheWay(file: string): readonly string[] {
-  const names: string[] = []
-  const rest = [...stepsOf(isAbsolute(file) ? file : `${process.cwd()}/${file}`)]
-  let at = '/'
-  for (let step = rest.shift(); step !== undefined; step = rest.shift()) {
-    const name = step === '..' ? dirname(at) : join(at, step)
-    names.push(name)
-    const isLink = lstatSync(name).isSymbolicLink()
-    if (isLink) rest.unshift(...stepsOf(readlinkSync(name)))
-    at = !isLink ? name : isAbsolute(readlinkSync(name)) ? '/' : at
-  }
-  return names
-}
-
-const stepsOf = (path: string): readonly string[] => path.split('/').filter((step) => step !== '' && step !== '.')
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 

@@ -234,6 +234,7 @@ function wordsFor(
       ...narrowing.missing,
       ...accounts.missing,
       ...homeAsSaid(options),
+      ...(request.authorities?.files ?? []).flatMap(({ names }) => names),
       ...(enginePath === undefined ? [] : enginesBefore(enginePath, request.path)),
     ],
     variables: variableRules(plan.env, policy, variablesOf(invocation.variables)),

@@ -81,12 +81,21 @@ function makePlace(env: NonNullable<ExecOptions['env']>, uid: number): string {
   if (!isOwnDirectory(all, uid))
     throw new SandboxError('SETUP_FAILED', `${all}: is not this user's alone.`, { hint: `ls -ld ${all}` })
   for (const name of readdirSync(all)) {
-    const [identity = ''] = decodeURIComponent(name).split(' ')
+    const identity = identityIn(name)
     if (isHere(identity) && isGone(identity)) rmSync(join(all, name), { recursive: true, force: true })
   }
   const place = join(all, encodeURIComponent(`${ownIdentity()} ${newRunId()}`))
   mkdirSync(place, { mode: 0o700 })
   return place
+}
+
+/** Empty for what this program did not name. */
+function identityIn(name: string): string {
+  try {
+    return decodeURIComponent(name).split(' ')[0] ?? ''
+  } catch {
+    return ''
+  }
 }
 
 export class LiveSandbox {

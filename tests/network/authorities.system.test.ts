@@ -1,5 +1,5 @@
 /** Certificates of a company, which the caller's variables name: programs inside trust them, and see nothing else of those files. */
-import { chmod, copyFile, readFile, symlink, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
@@ -75,11 +75,14 @@ print("python")'; true`
     await copyFile(company, join(cwd, 'own.pem'))
     const link = join(await temporaryDirectory({ mode: 0o755 }), 'link.pem')
     await symlink(join(cwd, 'own.pem'), link)
+    const way = join(cwd, 'way.pem')
+    await symlink(company, way)
     const words = [...allow('stranger.test:9443'), '--rw', '.']
     for (const file of [
       secret,
       join(cwd, 'own.pem'),
       link,
+      way,
       '/etc/shadow',
       '/dev/zero',
       `${cwd}/nothing`,
@@ -115,6 +118,12 @@ print("python")'; true`
     expect([await count(), await count()]).toEqual(['1\n', '1\n'])
     const certificate = await readFile(file, 'utf8')
     await writeFile(file, certificate + (await readFile(join(of.directory, 'ca.pem'), 'utf8')))
+    expect(await count()).toBe('2\n')
+    await rename(file, `${file}.other`)
+    await symlink(company, file)
+    expect(await count()).toBe('1\n')
+    await rm(file)
+    await symlink(`${file}.other`, file)
     expect(await count()).toBe('2\n')
   })
 })
