@@ -17,6 +17,8 @@ const OPENING = /^(?:What|Who|Whose|Those|Which|Of an?|For what)\b/
 const PHRASES =
   /\b(?:is no |nobody|whoever|by itself|is node's|of ours|of yours|of its own|(?:is|are) told|beside|stands for|goes on)\b/g
 const LINE_MAX = 120
+/** Sentences of a table are measured one by one: a row cannot be wrapped. */
+const lengthOf = (line) => Math.max(...(line.startsWith('| ') ? line.split(' | ') : [line]).map((part) => part.length))
 
 const COMMENT = { slashes: /(?:^|\s)\/\/ (.*)$/gm, block: /\/\*\*?([\s\S]*?)\*\//g, hash: /^# (.*)$/gm }
 const COMMENTS_OF = {
@@ -56,7 +58,7 @@ function placesInProse(text) {
   return proseOf(text)
     .split('\n')
     .flatMap((line, index) => {
-      const long = line.length > LINE_MAX ? [`${line.length} characters`] : []
+      const long = lengthOf(line) > LINE_MAX ? [`${lengthOf(line)} characters`] : []
       return [...long, ...(unquoted(line).match(PHRASES) ?? [])].map((what) => ({ line: index + 1, what }))
     })
 }

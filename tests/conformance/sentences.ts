@@ -46,14 +46,14 @@ export const SENTENCES: readonly Sentence[] = [
   ),
   {
     id: 'exit-137',
-    title: 'exit code 137 is told from an end by SIGKILL',
+    title: 'exit code 137 differs from an end by SIGKILL',
     needs: ['shell'],
     input: { script: "sh -c 'kill -9 $$'; exit 137" },
     holds: ({ result }) => expect(result).toMatchObject({ reason: 'exit', exitCode: 137, signal: null }),
   },
   {
     id: 'sigkill',
-    title: 'an end by SIGKILL is told from exit code 137',
+    title: 'an end by SIGKILL differs from exit code 137',
     needs: ['shell'],
     input: { script: 'kill -9 $$' },
     holds: ({ result }) => expect(result).toMatchObject({ reason: 'signal', exitCode: null, signal: 'SIGKILL' }),
@@ -187,7 +187,7 @@ export const SENTENCES: readonly Sentence[] = [
   },
   {
     id: 'not-found',
-    title: 'a program that is not there is told from exit code 127',
+    title: 'a program that is not there differs from exit code 127',
     needs: ['shell'],
     input: { script: '' },
     holds: ({ result }) =>

@@ -132,7 +132,7 @@ export const FILE_ROWS: readonly Row[] = [
   {
     id: 'files.proc-masks',
     sentence:
-      'What tells about the kernel below /proc is covered by the real /dev/null, an empty directory or, for cgroups, a file of our own.',
+      'Files below /proc that describe the kernel are covered by /dev/null, an empty directory or, for cgroups, our own file.',
     attempts: ({ probe: program }) => [
       { command: [program, 'kind', ...MASKED.map((name) => `/proc/${name}`)] },
       { command: shell('test ! -e /proc/cgroups || cat /proc/cgroups') },
@@ -180,7 +180,7 @@ export const FILE_ROWS: readonly Row[] = [
   },
   {
     id: 'files.setuid-plant',
-    sentence: 'No call leaves a program on the host that runs as root: neither by mode bits nor by file capabilities.',
+    sentence: 'No call leaves a program on the host that runs as root, by mode bits or by file capabilities.',
     attempts: ({ probe: program, writable }) => [{ command: [program, 'plant-setuid', writable] }],
     verdict: (observed) =>
       judged([

@@ -124,8 +124,7 @@ export const NETWORK_ROWS: readonly Row[] = [
   },
   {
     id: 'network.socket-families',
-    sentence:
-      'Socket families are an allow-list, whatever stands in the upper half of the argument; the usual ones work.',
+    sentence: 'Socket families are an allow-list, whatever the upper half of the argument holds; the usual ones work.',
     attempts: ({ probe: program }) => [
       { command: [program, 'socket', ...FORBIDDEN_SOCKETS] },
       { command: [program, 'socket', ...USUAL_SOCKETS] },

@@ -54,7 +54,7 @@ export const PROCESS_ROWS: readonly Row[] = [
   },
   {
     id: 'processes.nothing-outlives',
-    sentence: 'Nothing outlives the command: nested daemons in sessions of their own, ignoring signals, some stopped.',
+    sentence: 'Nothing outlives the command: nested daemons in new sessions, ignoring signals, some stopped.',
     attempts: ({ probe }) => [{ command: [probe, 'daemons', '20'] }],
     verdict: (observed) =>
       judged([
@@ -104,7 +104,7 @@ export const PROCESS_ROWS: readonly Row[] = [
   },
   {
     id: 'processes.environment',
-    sentence: "Of the caller's environment nothing arrives but what the policy names.",
+    sentence: 'Only the variables that the policy names reach the command.',
     attempts: ({ base }) => [{ command: ['/usr/bin/env'], env: { [SECRET]: base } }],
     verdict: (observed, { base }) =>
       judged([
@@ -139,7 +139,7 @@ export const PROCESS_ROWS: readonly Row[] = [
   {
     id: 'processes.terminal',
     sentence:
-      "The caller's terminal is out of reach: a session of its own, no /dev/tty, and no request that types into a terminal.",
+      "The caller's terminal is out of reach: a new session, no /dev/tty, and no request that types into a terminal.",
     attempts: ({ probe }) => [
       { command: [probe, 'ioctl', ...TERMINAL_REQUESTS] },
       { command: [probe, 'write-open', '/dev/tty'] },

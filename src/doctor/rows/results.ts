@@ -22,7 +22,7 @@ const AT_ONCE = 20
 export const RESOURCE_ROWS: readonly Row[] = [
   {
     id: 'resources.memory',
-    sentence: 'Who takes more memory than allowed is ended, and the result says that this was why.',
+    sentence: 'A command that takes more memory than allowed is ended, and the result says why.',
     attempts: ({ probe }) => [{ command: [probe, 'eat', `${512 * MIB}`], policy: { resources: { memory: '64m' } } }],
     verdict: (observed) =>
       judged([
@@ -101,7 +101,7 @@ export const RESOURCE_ROWS: readonly Row[] = [
 export const RESULT_ROWS: readonly Row[] = [
   {
     id: 'results.exit-or-signal',
-    sentence: 'Exit status 137 and death by SIGKILL are told apart.',
+    sentence: 'The result distinguishes exit status 137 from death by SIGKILL.',
     attempts: () => [{ command: shell('exit 137') }, { command: shell('kill -9 $$') }],
     verdict: (observed) =>
       judged([
