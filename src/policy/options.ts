@@ -58,13 +58,22 @@ function environmentName(name: string): string {
 }
 
 /** The text of an option is the value of its key, unchanged: the schema reads it as it reads a file. A switch is true. */
-const setsKey =
-  (key: string, isSwitch: boolean) =>
-  (text: string): FlagValues => ({ values: withValueAt({}, key, isSwitch ? text === 'true' : text) })
+function writtenBy({ argument, repeats }: KeyFlag, text: string): unknown {
+  if (repeats !== undefined) return repeats === 'split' ? words(text) : [text]
+  return argument === undefined ? text === 'true' : text
+}
+
+/** The values of a flag that takes several: `a,b`. Blanks around them do not count. */
+const words = (text: string): readonly string[] =>
+  text
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '')
 
 function optionOf({ path }: NamedKey, { part, ...flag }: KeyFlag): OptionDeclaration {
   const key = part === undefined ? path : `${path}.${part}`
-  return declare({ ...flag, key, sets: flag.sets ?? setsKey(key, flag.argument === undefined) })
+  const sets = (text: string): FlagValues => ({ values: withValueAt({}, key, writtenBy(flag, text)) })
+  return declare({ sets, ...flag, key, repeats: flag.repeats !== undefined })
 }
 
 const OF_KEYS = ALL_KEYS.flatMap((named) => named.key.flags.map((flag) => optionOf(named, flag)))

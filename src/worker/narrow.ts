@@ -163,7 +163,7 @@ function applyKey({ step, sofar, narrowed, settings }: Applied): Narrowed {
 function fixFor({ key, rule }: NarrowedKey, wanted: unknown): string {
   const [flag] = key.flags
   if (rule.fix !== undefined) return rule.fix(wanted)
-  if (flag === undefined || flag.sets !== undefined) return ''
+  if (flag === undefined || flag.sets !== undefined || flag.repeats !== undefined) return ''
   if (flag.argument === undefined) return `--${flag.name}`
   return `--${flag.name} ${wanted === null ? 'none' : rule.shows(wanted)}`
 }

@@ -3,7 +3,7 @@
 import { type Reader, understood } from '../../text/units.ts'
 import { oneOf, readAbsoluteHostPath, readImage } from '../readers.ts'
 import { BACKEND_NAMES, type BackendChoice, type EngineChoice, isWeakerBackend } from '../values.ts'
-import { type Key, type KeyFlag, scalar, section } from './key.ts'
+import { type Key, type KeyFlag, scalar, section, word } from './key.ts'
 import { chosen, operatorsOnly, ranked } from './narrowing.ts'
 
 const flag = (name: string, argument: string): KeyFlag => ({ name, argument, group: 'Backend' })
@@ -51,11 +51,8 @@ export const backend: Key<BackendWord, ParsedBackend, BackendChoice> & { readonl
   flags: [flag('backend', ['auto', ...BACKEND_NAMES].join('|'))],
 }
 
-export const engine = scalar<EngineChoice, EngineChoice>(oneOf(['auto', 'bwrap', 'unshare']), {
+export const engine = word<EngineChoice>(['auto', 'bwrap', 'unshare'], {
   description: 'What builds the walls of the namespace backend.',
-  unit: 'word',
-  type: 'string',
-  enum: ['auto', 'bwrap', 'unshare'],
   default: 'auto',
   flag: { ...flag('engine', 'auto|bwrap|unshare'), isRare: true },
   narrowing: chosen((granted) => granted === 'auto'),
@@ -73,21 +70,15 @@ export const image = scalar<string, string>(readImage, {
 /** Runtimes with a default image, and the one that the wasm backend uses only when it is named. */
 export const RUNTIMES = ['node', 'python', 'cpp', 'java', 'dotnet', 'bash', 'wasmtime'] as const
 
-export const runtime = scalar<(typeof RUNTIMES)[number], string>(oneOf(RUNTIMES), {
+export const runtime = word<(typeof RUNTIMES)[number]>(RUNTIMES, {
   description: 'Kind of program, which chooses the default image; wasmtime: runs WASI modules instead of node.',
-  unit: 'word',
-  type: 'string',
-  enum: RUNTIMES,
   flag: { ...flag('runtime', 'NAME'), isRare: true },
   narrowing: chosen((granted) => granted === undefined, 'default'),
 })
 
 export const docker = section({
-  reuse: scalar<'off' | 'session', 'off' | 'session'>(oneOf(['off', 'session']), {
+  reuse: word(['off', 'session'], {
     description: 'session keeps one container per plan: quicker, and runs can see what earlier ones left.',
-    unit: 'word',
-    type: 'string',
-    enum: ['off', 'session'],
     default: 'off',
     flag: { ...flag('docker-reuse', 'off|session'), isRare: true },
     narrowing: ranked(['off', 'session']),
@@ -103,11 +94,8 @@ export const cgroupParent = scalar<string, string>(readAbsoluteHostPath, {
   narrowing: operatorsOnly('found automatically'),
 })
 
-export const pool = scalar<'auto' | 'off', 'auto' | 'off'>(oneOf(['auto', 'off']), {
+export const pool = word(['auto', 'off'], {
   description: 'Whether a warm sandbox may be used.',
-  unit: 'word',
-  type: 'string',
-  enum: ['auto', 'off'],
   default: 'auto',
   flag: { ...flag('pool', 'auto|off'), isRare: true },
   narrowing: ranked(['off', 'auto']),

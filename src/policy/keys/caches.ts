@@ -1,6 +1,7 @@
 /** The key `caches`: directories that outlive a run, so that the next one need not fetch again. plan/caches.ts says where they appear. */
 import { misunderstood, type Reader, understood } from '../../text/units.ts'
 import { type Key, list } from './key.ts'
+import { opened } from './narrowing.ts'
 
 /** `npm`, or `npm:shared`. */
 export interface CacheChoice {
@@ -27,6 +28,8 @@ function addCaches(below: readonly string[] | undefined, above: readonly string[
   return [...new Set([...(below ?? []).filter((text) => !names.includes(parseCache(text).name)), ...above])]
 }
 
+const { adds: _, ...narrowing } = { ...opened('--cache'), takes: (wanted: readonly string[]) => wanted }
+
 const declared = list<string>(readCache, {
   description: `Directories that outlive the run, one set a project: ${TOOLS}, or NAME at /cache/NAME; with :shared one for all projects of the user.`,
   unit: 'list of names',
@@ -38,15 +41,8 @@ const declared = list<string>(readCache, {
     repeats: true,
     isRare: true,
     help: `Keep what a tool fetches for the next run of this project (with :shared: of all): ${TOOLS}, or what is in /cache/NAME.`,
-    sets: (text) => ({ values: { caches: [text] } }),
   },
-  narrowing: {
-    isWider: (wanted, granted) => wanted.some((text) => !granted.includes(text)),
-    takes: (wanted) => wanted,
-    shows: (wanted) => wanted.join(', '),
-    grants: (granted) => (granted.length === 0 ? 'none' : granted.join(', ')),
-    fix: (wanted) => wanted.map((text) => `--cache ${text}`).join(' '),
-  },
+  narrowing,
 })
 
 export const caches: Key<readonly string[], readonly string[], readonly string[]> & {

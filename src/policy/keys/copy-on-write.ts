@@ -1,8 +1,7 @@
 /** Keys below `cow`: how the changes to copy-on-write zones are kept. */
 import { formatDuration, formatSize, orNone, parseDuration, parseSize, within } from '../../text/units.ts'
-import { oneOf } from '../readers.ts'
-import { UPPERS, type Upper } from '../values.ts'
-import { type Measured, scalar, section } from './key.ts'
+import { UPPERS } from '../values.ts'
+import { type Measured, scalar, section, word } from './key.ts'
 import { atMost, operatorsOnly } from './narrowing.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -37,12 +36,9 @@ export const cow = section({
     flag: { name: 'cow-size', argument: 'SIZE', group: 'Limits', isRare: true },
     narrowing: atMost(formatSize),
   }),
-  upper: scalar<Upper, Upper>(oneOf(UPPERS), {
+  upper: word(UPPERS, {
     description:
       'Where changes to copy-on-write zones are kept: on disk, in memory, where they last until the next boot, or in a copy of the directory, which needs no overlay.',
-    unit: 'word',
-    type: 'string',
-    enum: [...UPPERS],
     default: 'disk',
     flag: { name: 'cow-upper', argument: 'disk|memory|copy', group: 'Files', isRare: true },
     narrowing: operatorsOnly('disk'),

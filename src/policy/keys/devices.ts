@@ -1,8 +1,8 @@
 /** Keys about devices of the host that a command may use. What is shown is decided by kind, in plan/devices.ts. */
 import { misunderstood, type Reader, understood } from '../../text/units.ts'
-import { readBoolean, readTarget } from '../readers.ts'
-import { list, scalar } from './key.ts'
-import { ranked } from './narrowing.ts'
+import { readTarget } from '../readers.ts'
+import { list, toggle } from './key.ts'
+import { opened } from './narrowing.ts'
 
 /** The sandbox has its own of these. */
 const OWN = /^\/dev\/(pts|shm|fd|mqueue)(\/|$)/
@@ -25,23 +25,11 @@ export const devices = list<string>(readDevice, {
     group: 'Inside',
     repeats: true,
     help: 'Use /dev/kvm, a GPU or an accelerator.',
-    sets: (text) => ({ values: { devices: [text] } }),
   },
-  narrowing: {
-    isWider: (wanted, granted) => wanted.some((path) => !granted.includes(path)),
-    takes: (_wanted, granted) => granted,
-    shows: (wanted) => wanted.join(', '),
-    grants: (granted) => (granted.length === 0 ? 'none' : granted.join(', ')),
-    adds: true,
-    fix: (wanted) => wanted.map((path) => `--device ${path}`).join(' '),
-  },
+  narrowing: opened('--device'),
 })
 
-export const gpu = scalar<boolean, boolean>(readBoolean, {
+export const gpu = toggle({
   description: 'The command may compute on the GPUs of this host.',
-  unit: 'true or false',
-  type: 'boolean',
-  default: false,
   flag: { name: 'gpu', isRare: true, group: 'Inside' },
-  narrowing: ranked([false, true]),
 })

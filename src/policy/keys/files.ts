@@ -1,9 +1,9 @@
 /** Keys about what is visible of the host. zones.ts has how zones add up. */
 import { quoteValue } from '../../text/units.ts'
-import { oneOf, readBoolean, readHostPath, readTarget, readZoneName } from '../readers.ts'
+import { readHostPath, readTarget, readZoneName } from '../readers.ts'
 import { HOST_MODES, type HostMode, ZONE_MODES, type Zone } from '../values.ts'
 import { addZones, type DraftZone, draftZones, zoneKeys, zoneOf } from '../zones.ts'
-import { type FlagValues, field, type Key, type Measured, scalar } from './key.ts'
+import { type FlagValues, field, type Key, type Measured, toggle, toggleField, word, wordField } from './key.ts'
 import { chosen, ranked } from './narrowing.ts'
 import { scratchSize } from './resources.ts'
 import { type ParsedZone, ZONE_SIZE_TEXT, type ZoneInput } from './zone.ts'
@@ -33,9 +33,6 @@ function tmpfsZone(text: string): FlagValues {
 /** Words at the end of a zone, for people. */
 const ZONE_WORDS = 'keys of a zone at its end: :create, :optional, :sockets, :secret (or :create,secret)'
 
-const yesOrNo = (description: string) =>
-  field<boolean, boolean>(readBoolean, { description, unit: 'true or false', standard: 'false', type: 'boolean' })
-
 export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zone[]> & {
   readonly default: readonly ZoneInput[]
 } = {
@@ -53,13 +50,10 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
         unit: 'name',
         type: 'string',
       }),
-      mode: field(oneOf(ZONE_MODES), {
+      mode: wordField(ZONE_MODES, {
         description:
           'ro: can be read; rw: can be changed; cow: can be changed inside, and the host changes when that is applied; tmpfs: empty, in memory, gone at the end.',
-        unit: 'word',
         standard: 'ro',
-        type: 'string',
-        enum: [...ZONE_MODES],
       }),
       hostPath: field<string, string>(readHostPath, {
         description:
@@ -79,19 +73,16 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
         standard: ZONE_SIZE_TEXT,
         type: ['string', 'number'],
       }),
-      create: yesOrNo('Make the host directory when it is missing.'),
-      optional: yesOrNo('Leave the zone out when its source is missing.'),
-      sockets: yesOrNo(
+      create: toggleField('Make the host directory when it is missing.'),
+      optional: toggleField('Leave the zone out when its source is missing.'),
+      sockets: toggleField(
         'Sockets and FIFOs in the zone may be used and made: a way out to any process that listens there.',
       ),
-      kind: field(oneOf(['socket']), {
+      kind: wordField(['socket'], {
         description:
           'socket: one UNIX socket of the host, and nothing else may be there; sockets: true goes without saying.',
-        unit: 'word',
-        type: 'string',
-        enum: ['socket'],
       }),
-      secret: yesOrNo(
+      secret: toggleField(
         'What is in the zone must not leave: a run that shows it has no network where network.afterSecrets is deny.',
       ),
     },
@@ -156,11 +147,8 @@ export const zones: Key<readonly ZoneInput[], readonly ParsedZone[], readonly Zo
   ],
 }
 
-export const workspace = scalar<HostMode | 'none', HostMode | 'none'>(oneOf([...HOST_MODES, 'none']), {
+export const workspace = word<HostMode | 'none'>([...HOST_MODES, 'none'], {
   description: "How the caller's directory appears at /workspace; zones are mounted in addition.",
-  unit: 'word',
-  type: 'string',
-  enum: [...HOST_MODES, 'none'],
   default: 'ro',
   flag: {
     name: 'no-workspace',
@@ -171,21 +159,14 @@ export const workspace = scalar<HostMode | 'none', HostMode | 'none'>(oneOf([...
   narrowing: ranked(['none', ...HOST_MODES], { sets: 'default', fix: (mode) => `--${mode} .` }),
 })
 
-export const repository = scalar<boolean, boolean>(readBoolean, {
+export const repository = toggle({
   description:
     "The git repository around the caller's directory is mounted like the workspace; so is the main repository of a linked worktree.",
-  unit: 'true or false',
-  type: 'boolean',
-  default: false,
   flag: { name: 'repository', group: 'Files', isRare: true, help: 'Show the git repository around the directory.' },
-  narrowing: ranked([false, true]),
 })
 
-export const samePath = scalar<boolean, boolean>(readBoolean, {
+export const samePath = toggle({
   description: 'The workspace keeps its host path inside.',
-  unit: 'true or false',
-  type: 'boolean',
-  default: false,
   flag: { name: 'same-path', group: 'Files', isRare: true },
   narrowing: chosen(),
 })

@@ -10,7 +10,7 @@ import {
   readVariables,
 } from '../readers.ts'
 import type { Credential, EnvironmentPolicy } from '../values.ts'
-import { type FlagValues, field, type Key, listField, scalar, unite } from './key.ts'
+import { type FlagValues, field, type Key, listField, scalar, toggle, toggleField, unite } from './key.ts'
 import { chosen, type Narrowing, operatorsOnly, ranked } from './narrowing.ts'
 
 /* ---- variables ---- */
@@ -179,12 +179,7 @@ export const credentials: Key<readonly CredentialInput[], readonly CredentialInp
         standard: 'the same place below the home',
         type: 'string',
       }),
-      optional: field<boolean, boolean>(readBoolean, {
-        description: 'Leave it out when the file is missing.',
-        unit: 'true or false',
-        standard: 'false',
-        type: 'boolean',
-      }),
+      optional: toggleField('Leave it out when the file is missing.'),
     },
   },
   merging: {
@@ -263,31 +258,20 @@ export const home = scalar<string, string | null>(orNone(readHomeName), {
   narrowing: operatorsOnly('none'),
 })
 
-export const gitIdentity = scalar<boolean, boolean>(readBoolean, {
+export const gitIdentity = toggle({
   description:
     "git inside has user.name and user.email of the caller's own configuration, with sshAgent also its signing by an SSH key, and nothing else of it.",
-  unit: 'true or false',
-  type: 'boolean',
-  default: false,
   flag: { name: 'git-identity', group: 'Files', isRare: true },
-  narrowing: ranked([false, true]),
 })
 
-export const dieWithParent = scalar<boolean, boolean>(readBoolean, {
+export const dieWithParent = toggle({
   description:
     'The run ends, as by SIGTERM, when the process that started llm-do has ended, however that came; not a sandbox of llm-do run.',
-  unit: 'true or false',
-  type: 'boolean',
-  default: false,
   flag: { name: 'die-with-parent', group: 'Limits', isRare: true },
   narrowing: ranked([true, false]),
 })
 
-export const sshAgent = scalar<boolean, boolean>(readBoolean, {
+export const sshAgent = toggle({
   description: "The caller's SSH agent can be asked to sign; only its socket is shown.",
-  unit: 'true or false',
-  type: 'boolean',
-  default: false,
   flag: { name: 'ssh-agent', isRare: true, group: 'Inside' },
-  narrowing: ranked([false, true]),
 })

@@ -7,8 +7,9 @@
  */
 import type { Reader } from '../../text/units.ts'
 import type { LayerSource, SetKey } from '../layer-source.ts'
+import { oneOf, readBoolean } from '../readers.ts'
 import type { Need } from '../values.ts'
-import { type AnyNarrowing, chosen, type Narrowing, united } from './narrowing.ts'
+import { type AnyNarrowing, chosen, type Narrowing, ranked, united } from './narrowing.ts'
 
 /** Texts about a key for people. The names are those of JSON schema, so that it can be generated. */
 export interface KeyMeaning {
@@ -57,18 +58,18 @@ export type OptionGroup = 'Policy' | 'Files' | 'Network' | 'Limits' | 'Inside' |
 /** The setting of one value of a flag, as a profile would write it, or (without the place) why it is refused. */
 export type FlagValues = { readonly values: Readonly<Record<string, unknown>> } | { readonly problem: string }
 
-/** A flag of the command line that sets the key; its environment twin comes with it. */
 /** Names that exist at a moment, with which a shell completes a value. */
 export type CompletedNames = 'profiles' | 'workers' | 'layers' | 'sandboxes' | 'refused-hosts' | 'homes'
 
+/** A flag of the command line that sets the key; its environment twin comes with it. */
 export interface KeyFlag {
   /** Long name without dashes. */
   readonly name: string
   /** Placeholder of the value in the usage; absent = a switch. */
   readonly argument?: string
   readonly group: OptionGroup
-  /** May be given more than once; every value counts. */
-  readonly repeats?: true
+  /** May be given more than once; every value counts. `split`: one value may be several, with commas between them. */
+  readonly repeats?: true | 'split'
   /** One line; absent = that of the key. */
   readonly help?: string
   /** Below the key, where the flag sets only a part: `mode` of `network`. */
@@ -77,7 +78,7 @@ export interface KeyFlag {
   readonly completes?: CompletedNames
   /** The short help only names it, after those that people look for; the manual explains it. */
   readonly isRare?: true
-  /** Absent = the text is the value of the key, and a switch sets it to true. */
+  /** Absent = the text is the value of the key, or an element of its list, and a switch sets it to true. */
   readonly sets?: (text: string) => FlagValues
 }
 
@@ -123,23 +124,21 @@ export const section = <const Keys extends Readonly<Record<string, Key>>>(
 
 export const isSection = (entry: Key | Section): entry is Section => 'keys' in entry
 
-type Meaning = Omit<KeyMeaning, 'enum'> & { readonly enum?: readonly (string | boolean)[] }
-
 /** A value of a mapping in a list: not a key, so it has no flag and no default of the policy. */
-export const field = <Input, Parsed>(read: Reader<Parsed>, meaning: Meaning): Field<Input, Parsed> => ({
+export const field = <Input, Parsed>(read: Reader<Parsed>, meaning: KeyMeaning): Field<Input, Parsed> => ({
   ...meaning,
   shape: { kind: 'value', read },
 })
 
 export const listField = <Element>(
   read: Reader<Element>,
-  meaning: Meaning,
+  meaning: KeyMeaning,
 ): Field<readonly string[], readonly Element[]> => ({
   ...meaning,
   shape: { kind: 'list', read },
 })
 
-type Declared<Value> = Meaning & {
+type Declared<Value> = KeyMeaning & {
   readonly flag?: KeyFlag
   readonly narrowing?: Narrowing<Value, Value>
   readonly need?: (value: Value) => Need | undefined
@@ -167,6 +166,47 @@ export function scalar<Input, Value>(
     flags: flag === undefined ? [] : [flag],
   }
 }
+
+/** A key that is on or off; a worker may switch it off only, unless its narrowing says otherwise. */
+export const toggle = (
+  declared: Omit<Declared<boolean>, 'unit' | 'type'>,
+): Key<boolean, boolean, boolean> & { readonly default: boolean } =>
+  scalar<boolean, boolean>(readBoolean, {
+    unit: 'true or false',
+    type: 'boolean',
+    default: false,
+    narrowing: ranked([false, true]),
+    ...declared,
+  })
+
+type WordDeclared<Word> = Omit<Declared<Word>, 'unit' | 'type' | 'enum'>
+
+/** A key that is one of some words. */
+export function word<const Word extends string>(
+  words: readonly Word[],
+  declared: WordDeclared<NoInfer<Word>> & { readonly default: NoInfer<Word> },
+): Key<Word, Word, Word> & { readonly default: Word }
+export function word<const Word extends string>(
+  words: readonly Word[],
+  declared: WordDeclared<NoInfer<Word>>,
+): Key<Word, Word, Word>
+export function word<Word extends string>(
+  words: readonly Word[],
+  declared: WordDeclared<Word> & { readonly default?: Word },
+): Key<Word, Word, Word> {
+  return scalar<Word, Word>(oneOf(words), { ...wordMeaning(words), ...declared })
+}
+
+const wordMeaning = (words: readonly string[]) => ({ unit: 'word', type: 'string', enum: words })
+
+/** The same for a value of a mapping. */
+export const wordField = <const Word extends string>(
+  words: readonly Word[],
+  meaning: Pick<KeyMeaning, 'description' | 'standard'>,
+): Field<Word, Word> => field(oneOf(words), { ...wordMeaning(words), ...meaning })
+
+export const toggleField = (description: string): Field<boolean, boolean> =>
+  field(readBoolean, { description, unit: 'true or false', standard: 'false', type: 'boolean' })
 
 /** A list that every layer adds to; each value counts once. */
 export function list<Element>(

@@ -21,15 +21,8 @@ export interface Narrowing<Wanted, Granted = Wanted> {
 }
 
 /** A rule of any key, as a table of all keys holds it. */
-export interface AnyNarrowing {
-  readonly isWider: (wanted: never, granted: never) => boolean
+export type AnyNarrowing = Omit<Narrowing<never, never>, 'takes'> & {
   readonly takes: (wanted: never, granted: never, isFlagged: boolean) => unknown
-  readonly shows: (wanted: never) => string
-  readonly grants: (granted: never) => string
-  readonly sets?: 'default' | 'always'
-  readonly yields?: true
-  readonly adds?: true
-  readonly fix?: (wanted: never) => string
 }
 
 const shown = (value: unknown): string => String(value ?? 'nothing')
@@ -49,7 +42,7 @@ export function chosen<Value>(
 }
 
 /** Words that go from closed to open. */
-export function ranked<Value extends string | boolean>(
+export function ranked<const Value extends string | boolean>(
   order: readonly Value[],
   more: Pick<Narrowing<Value>, 'sets' | 'fix'> = {},
 ): Narrowing<Value> {
@@ -83,6 +76,20 @@ export function united<Element>(): Narrowing<readonly Element[]> {
     shows: (wanted) => wanted.join(', '),
     grants: (granted) => granted.join(', '),
     adds: true,
+  }
+}
+
+const joined = (values: readonly string[]): string => values.join(', ')
+
+/** A list of things that are closed unless the operator opens them; nothing that is not open already can be added. */
+export function opened(flag: string): Narrowing<readonly string[]> {
+  return {
+    isWider: (wanted, granted) => wanted.some((one) => !granted.includes(one)),
+    takes: (_wanted, granted) => granted,
+    shows: joined,
+    grants: (granted) => joined(granted) || 'none',
+    adds: true,
+    fix: (wanted) => wanted.map((one) => `${flag} ${one}`).join(' '),
   }
 }
 

@@ -30,20 +30,11 @@ export type NetworkInput =
   | 'no'
   | 'off'
   | boolean
-  | {
+  | (Partial<Omit<ParsedNetwork, 'mode' | 'local' | 'publish'>> & {
       readonly mode?: NetworkWord | boolean
-      readonly allow?: readonly string[]
-      readonly deny?: readonly string[]
       readonly local?: readonly (number | string)[]
       readonly publish?: readonly (number | string)[]
-      readonly hosts?: Readonly<Record<string, string>>
-      readonly afterSecrets?: AfterSecrets
-      readonly proxy?: ProxyChoice
-      readonly grants?: GrantsChoice
-      readonly terminate?: boolean
-      readonly credentials?: readonly HeaderCredential[]
-      readonly requests?: readonly string[]
-    }
+    })
 
 const NETWORK_WORDS: Readonly<Record<string, NetworkWord>> = {
   none: 'none',
@@ -81,28 +72,32 @@ export function joinNetwork({ mode: written, allow, deny = [], ...rest }: Partia
   return { ...(mode === undefined ? {} : { mode }), allow: allow ?? [], deny, ...rest }
 }
 
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0)
+
 /** Only what says something: a policy without it has no such key. */
-export function networkPolicy({ mode, allow, deny, ...rest }: NetworkPolicy): NetworkPolicy {
-  const { tools, local, publish, hosts, record, afterSecrets, closedBy, proxy, grants, terminate } = rest
-  const { credentials, requests } = rest
-  return {
-    mode,
-    allow,
-    deny,
-    ...(tools === undefined ? {} : { tools }),
-    ...(local === undefined || local.length === 0 ? {} : { local }),
-    ...(publish === undefined || publish.length === 0 ? {} : { publish }),
-    ...(hosts === undefined || Object.keys(hosts).length === 0 ? {} : { hosts }),
-    ...(record === true ? { record } : {}),
-    ...(afterSecrets === 'deny' ? { afterSecrets } : {}),
-    ...(proxy === undefined ? {} : { proxy }),
-    ...(grants === undefined ? {} : { grants }),
-    ...(terminate === true ? { terminate } : {}),
-    ...(credentials === undefined || credentials.length === 0 ? {} : { credentials }),
-    ...(requests === undefined || requests.length === 0 ? {} : { requests }),
-    ...(closedBy === undefined ? {} : { closedBy }),
-  }
+export function networkPolicy({ mode, allow, deny, ...rest }: MaybeUnsaid<NetworkPolicy>): NetworkPolicy {
+  const said = FURTHER.filter((name) => !isEmpty(rest[name])).map((name) => [name, rest[name]])
+  return { mode, allow, deny, ...Object.fromEntries(said) }
 }
+
+type MaybeUnsaid<T> = { readonly [K in keyof T]: T[K] | (undefined extends T[K] ? undefined : never) }
+
+/** In the order of a printed plan. */
+const FURTHER = [
+  'tools',
+  'local',
+  'publish',
+  'hosts',
+  'record',
+  'afterSecrets',
+  'proxy',
+  'grants',
+  'terminate',
+  'credentials',
+  'requests',
+  'closedBy',
+] as const satisfies readonly (keyof NetworkPolicy)[]
 
 export const modeOf = (word: NetworkWord): NetworkMode => (word === 'record' ? 'restricted' : word)
 /** The word that would say what a policy holds. */
@@ -115,9 +110,7 @@ export function addNetwork(below: NetworkPolicy | undefined, above: ParsedNetwor
   const allow = unite(below?.allow, above.allow).filter((host) => !deny.includes(host))
   const word = above.mode ?? (below === undefined ? 'none' : wordOf(below))
   const afterSecrets = above.afterSecrets ?? below?.afterSecrets
-  const proxy = above.proxy ?? below?.proxy
   const grants = above.grants ?? below?.grants ?? 'no'
-  const isTerminated = above.terminate ?? below?.terminate ?? false
   return networkPolicy({
     mode: modeOf(word),
     allow,
@@ -127,11 +120,11 @@ export function addNetwork(below: NetworkPolicy | undefined, above: ParsedNetwor
     hosts: { ...below?.hosts, ...above.hosts },
     credentials: addCredentials(below?.credentials, above.credentials),
     requests: unite(below?.requests, above.requests ?? []),
-    ...(isTerminated ? { terminate: true } : {}),
-    ...(word === 'record' ? { record: true } : {}),
-    ...(afterSecrets === undefined ? {} : { afterSecrets }),
-    ...(proxy === undefined ? {} : { proxy }),
-    ...(grants === 'no' ? {} : { grants }),
+    terminate: (above.terminate ?? below?.terminate) || undefined,
+    record: word === 'record' || undefined,
+    afterSecrets: afterSecrets === 'deny' ? afterSecrets : undefined,
+    proxy: above.proxy ?? below?.proxy,
+    grants: grants === 'no' ? undefined : grants,
   })
 }
 
@@ -154,36 +147,12 @@ export function resolveNetwork(parsed: ParsedNetwork, source: Pick<LayerSource, 
 
 const FILE = 'file:'
 
-export function networkKeys({
-  mode,
-  allow,
-  deny,
-  local = [],
-  publish = [],
-  hosts = {},
-  afterSecrets,
-  proxy,
-  grants,
-  terminate,
-  credentials = [],
-  requests = [],
-}: ParsedNetwork): readonly SetKey[] {
-  return [
-    { key: 'network' },
-    ...(mode === undefined ? [] : [{ key: 'network.mode' }]),
-    ...(allow.length === 0 ? [] : [{ key: 'network.allow' }]),
-    ...(deny.length === 0 ? [] : [{ key: 'network.deny' }]),
-    ...(local.length === 0 ? [] : [{ key: 'network.local' }]),
-    ...(publish.length === 0 ? [] : [{ key: 'network.publish' }]),
-    ...(Object.keys(hosts).length === 0 ? [] : [{ key: 'network.hosts' }]),
-    ...(afterSecrets === undefined ? [] : [{ key: 'network.afterSecrets' }]),
-    ...(proxy === undefined ? [] : [{ key: 'network.proxy' }]),
-    ...(grants === undefined ? [] : [{ key: 'network.grants' }]),
-    ...(terminate === undefined ? [] : [{ key: 'network.terminate' }]),
-    ...(credentials.length === 0 ? [] : [{ key: 'network.credentials' }]),
-    ...(requests.length === 0 ? [] : [{ key: 'network.requests' }]),
-  ]
-}
+export const networkKeys = (parsed: ParsedNetwork): readonly SetKey[] => [
+  { key: 'network' },
+  ...(['mode', 'allow', 'deny', ...FURTHER] as readonly (keyof ParsedNetwork)[])
+    .filter((name) => !isEmpty(parsed[name]))
+    .map((name) => ({ key: `network.${name}` })),
+]
 
 /** Servers inside are reached through the helper of a restricted network; without another word that one lets nothing out. */
 export function finishNetwork(sum: NetworkPolicy): NetworkPolicy {

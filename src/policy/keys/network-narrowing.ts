@@ -1,6 +1,5 @@
 /** Compares network grants, and computes the remaining grant. Pure. */
 import { allowsAllOf, parseRule } from '../../network/host-rule.ts'
-import type { HeaderCredential } from '../../network/termination.ts'
 import { isToolRule } from '../../network/tools/names.ts'
 import { GRANTS, type GrantsChoice, type NetworkPolicy } from '../values.ts'
 import { unite } from './key.ts'
@@ -58,38 +57,26 @@ function takeNetwork(wanted: ParsedNetwork, grant: NetworkPolicy, isFlagged: boo
   const deny = unite(grant.deny, compared.deny)
   const isListed = compared.mode === 'restricted' || compared.mode === 'record'
   const listed = isListed ? (hostsMeant(compared.allow, grant) ?? []) : grant.allow
-  const proxy = grant.proxy ?? wanted.proxy
   const isRestricted = modeOf(word) === 'restricted'
   const local = compared.local ?? (isListed ? [] : grant.local)
   const { record: _record, local: _local, publish: granted, grants: grown = 'no', afterSecrets, ...rest } = grant
   const grants = wanted.grants ?? grown
   const publish = compared.publish ?? granted
-  const after = wanted.afterSecrets === 'deny' ? 'deny' : afterSecrets
   return networkPolicy({
     ...rest,
     mode: modeOf(word),
     allow: isRestricted ? listed.filter((host) => !deny.includes(host)) : [],
     deny,
-    ...(isRestricted && local !== undefined ? { local } : {}),
-    ...(isRestricted && publish !== undefined ? { publish } : {}),
-    ...(word === 'record' ? { record: true } : {}),
-    ...(proxy === undefined ? {} : { proxy }),
-    ...(isRestricted && grants !== 'no' ? { grants } : {}),
-    ...(after === undefined ? {} : { afterSecrets: after }),
+    local: isRestricted ? local : undefined,
+    publish: isRestricted ? publish : undefined,
+    record: word === 'record' || undefined,
+    proxy: grant.proxy ?? wanted.proxy,
+    grants: isRestricted && grants !== 'no' ? grants : undefined,
+    afterSecrets: wanted.afterSecrets === 'deny' ? 'deny' : afterSecrets,
   })
 }
 
-interface Shown {
-  readonly mode?: string
-  readonly allow: readonly string[]
-  readonly local?: readonly number[]
-  readonly publish?: readonly string[]
-  readonly hosts?: Readonly<Record<string, string>>
-  readonly terminate?: boolean
-  readonly credentials?: readonly HeaderCredential[]
-  readonly requests?: readonly string[]
-  readonly grants?: GrantsChoice
-}
+type Shown = Omit<ParsedNetwork, 'mode' | 'deny' | 'proxy' | 'afterSecrets'> & { readonly mode?: string }
 
 /** For people: `restricted (a.example, b.example)`. */
 export function showNetwork({ mode, allow, local = [], publish = [], hosts = {}, grants, ...more }: Shown): string {

@@ -2,9 +2,7 @@
 import type { HeaderCredential } from '../../network/termination.ts'
 import { quoteValue } from '../../text/units.ts'
 import {
-  oneOf,
   readAllowedHost,
-  readBoolean,
   readHeaderName,
   readHost,
   readHosts,
@@ -15,15 +13,8 @@ import {
   readSecretFormat,
   readSecretSource,
 } from '../readers.ts'
-import {
-  AFTER_SECRETS,
-  type AfterSecrets,
-  GRANTS,
-  type GrantsChoice,
-  type NetworkPolicy,
-  type ProxyChoice,
-} from '../values.ts'
-import { type Field, type FlagValues, field, type Key, listField } from './key.ts'
+import { AFTER_SECRETS, GRANTS, type NetworkPolicy, type ProxyChoice } from '../values.ts'
+import { type Field, type FlagValues, field, type Key, listField, toggleField, wordField } from './key.ts'
 import {
   addNetwork,
   finishNetwork,
@@ -37,7 +28,6 @@ import {
   resolveNetwork,
 } from './network-layers.ts'
 import { narrowNetwork } from './network-narrowing.ts'
-import { words } from './words.ts'
 
 const portsField = (description: string): Field<readonly (number | string)[], readonly number[]> => ({
   ...listField(readPort, { description, unit: 'list of ports', standard: '[]' }),
@@ -151,20 +141,13 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
         standard: '{}',
         type: 'object',
       }),
-      afterSecrets: field<AfterSecrets, AfterSecrets>(oneOf(AFTER_SECRETS), {
+      afterSecrets: wordField(AFTER_SECRETS, {
         description: 'deny: no network at all in a sandbox that shows a zone with secret: true.',
-        unit: 'word',
         standard: 'allow',
-        type: 'string',
-        enum: [...AFTER_SECRETS],
       }),
-      terminate: field<boolean, boolean>(readBoolean, {
-        description:
-          'End TLS of the hosts in credentials and requests on this host, by a certificate authority that exists for the run.',
-        unit: 'true or false',
-        standard: 'false',
-        type: 'boolean',
-      }),
+      terminate: toggleField(
+        'End TLS of the hosts in credentials and requests on this host, by a certificate authority that exists for the run.',
+      ),
       credentials: CREDENTIALS,
       requests: listField(readRequest, {
         description:
@@ -172,20 +155,15 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
         unit: 'list of requests',
         standard: '[]',
       }),
-      proxy: field<ProxyChoice, ProxyChoice>(oneOf(['auto', 'on', 'off']), {
+      proxy: wordField<ProxyChoice>(['auto', 'on', 'off'], {
         description:
           'HTTP and SOCKS proxies inside a restricted network, and the variables that name them: auto only where programs cannot do without.',
-        unit: 'word',
         standard: 'auto',
-        enum: ['auto', 'on', 'off'],
       }),
-      grants: field<GrantsChoice, GrantsChoice>(oneOf(GRANTS), {
+      grants: wordField(GRANTS, {
         description:
           'Whether allow can grow while the command runs: later, by llm-do allow; ask, also by a question at the terminal. Needs nftables; later and ask mean restricted.',
-        unit: 'word',
         standard: 'no',
-        type: 'string',
-        enum: [...GRANTS],
       }),
     },
   },
@@ -207,9 +185,8 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       completes: 'refused-hosts',
       group: 'Network',
       part: 'allow',
-      repeats: true,
+      repeats: 'split',
       help: 'A host that may be reached (*.HOST: all below it; @npm, @pip, ...: what npm, pip... are set up for; ports 80 and 443 unless said); means --net restricted.',
-      sets: (text) => ({ values: { network: { allow: words(text) } } }),
     },
     {
       name: 'deny-host',
@@ -217,27 +194,24 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       argument: 'HOST[:PORT]',
       group: 'Network',
       part: 'deny',
-      repeats: true,
+      repeats: 'split',
       help: 'A host that may not be reached, whatever is allowed.',
-      sets: (text) => ({ values: { network: { deny: words(text) } } }),
     },
     {
       name: 'allow-local',
       argument: 'PORT',
       group: 'Network',
       part: 'local',
-      repeats: true,
+      repeats: 'split',
       help: "A port of this host's loopback that may be reached, as host.llm-do.internal; means --net restricted.",
-      sets: (text) => ({ values: { network: { local: words(text) } } }),
     },
     {
       name: 'publish',
       argument: '[IP:]PORT[:INSIDE]',
       group: 'Network',
       part: 'publish',
-      repeats: true,
+      repeats: 'split',
       help: 'A server inside that this host reaches.',
-      sets: (text) => ({ values: { network: { publish: words(text) } } }),
     },
     {
       name: 'add-host',
@@ -292,7 +266,6 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       repeats: true,
       isRare: true,
       help: 'All that may be asked of the hosts that are named so. Needs --terminate-tls.',
-      sets: (text) => ({ values: { network: { requests: [text] } } }),
     },
     {
       name: 'terminate-tls',
@@ -310,7 +283,6 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       part: 'afterSecrets',
       help: 'Network of a run with a secret zone.',
       standard: 'allow',
-      sets: (text) => ({ values: { network: { afterSecrets: text } } }),
     },
   ],
 }

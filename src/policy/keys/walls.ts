@@ -2,11 +2,10 @@
 import { type Reader, understood } from '../../text/units.ts'
 import { resolveHostPath } from '../layer-source.ts'
 import { EVERYTHING, OPENABLE_NAMES } from '../protected.ts'
-import { oneOf, readBoolean, readHidePattern, readHostPath, readRelativePath } from '../readers.ts'
-import { NEEDS, type Need, type SeccompChoice } from '../values.ts'
-import { type Key, list, scalar, unite } from './key.ts'
-import { type Narrowing, ranked } from './narrowing.ts'
-import { words } from './words.ts'
+import { oneOf, readHidePattern, readHostPath, readRelativePath } from '../readers.ts'
+import { NEEDS, type Need, type SeccompChoice, seccompName } from '../values.ts'
+import { list, scalar, toggle, unite, word } from './key.ts'
+import { type Narrowing, opened, ranked } from './narrowing.ts'
 
 /** A word of the built-in filters, or the path of a filter file (recognised by its slash or `.json`). */
 const readSeccomp: Reader<SeccompChoice> = (value) => {
@@ -19,7 +18,7 @@ const readSeccomp: Reader<SeccompChoice> = (value) => {
   return reading.ok ? reading : { ...reading, expected: `${reading.expected}, or the path of a filter file` }
 }
 
-const showSeccomp = (seccomp: SeccompChoice): string => (typeof seccomp === 'string' ? seccomp : seccomp.file)
+const showSeccomp = (seccomp: SeccompChoice): string => seccompName({ seccomp })
 
 const SECCOMP_ORDER: readonly SeccompChoice[] = ['strict', 'default', 'nested', 'off']
 
@@ -54,24 +53,17 @@ export const seccomp: typeof choice = {
   },
 }
 
-export const toolchains = scalar<'auto' | 'off', 'auto' | 'off'>(oneOf(['auto', 'off']), {
+export const toolchains = word(['auto', 'off'], {
   description:
     'auto shows the installation of a tool outside /usr (nvm, pyenv, cargo...) read-only when the command needs it.',
-  unit: 'word',
-  type: 'string',
-  enum: ['auto', 'off'],
   default: 'auto',
   flag: { name: 'toolchains', argument: 'auto|off', group: 'Files', isRare: true },
   narrowing: ranked(['off', 'auto']),
 })
 
-export const selfInside = scalar<boolean, boolean>(readBoolean, {
+export const selfInside = toggle({
   description: 'llm-do itself is shown read-only and on PATH, for runs inside that have less; with toolchains auto.',
-  unit: 'true or false',
-  type: 'boolean',
-  default: false,
   flag: { name: 'self-inside', group: 'Backend', isRare: true },
-  narrowing: ranked([false, true]),
 })
 
 /** An empty list once took the built-in names away. */
@@ -93,7 +85,6 @@ export const protect = list<string>(readRelativePath, {
     group: 'Files',
     repeats: true,
     help: 'A path in rw zones that stays read-only, in addition to the built-in names.',
-    sets: (text) => ({ values: { protect: [text] } }),
   },
   narrowing: narrowProtect,
 })
@@ -123,7 +114,6 @@ const hidden = list<string>(readHidePattern, {
     group: 'Files',
     repeats: true,
     help: 'What the command finds empty; in zones, at any depth and in any case: .env*, secrets/, config/key; none: nothing that a profile hides.',
-    sets: (text) => ({ values: { hide: [text] } }),
   },
   narrowing: narrowHide,
 })
@@ -156,15 +146,10 @@ export const protectNot = list<string>(readOpenable, {
     group: 'Files',
     repeats: true,
     help: 'Let a built-in protected name be written in rw zones; .git: git directories, *: every name.',
-    sets: (text) => ({ values: { protectNot: [text] } }),
   },
   narrowing: {
+    ...opened('--protect-not'),
     isWider: (wanted, granted) => !granted.includes(EVERYTHING) && wanted.some((name) => !granted.includes(name)),
-    takes: (_wanted, granted) => granted,
-    shows: (wanted) => wanted.join(', '),
-    grants: (granted) => (granted.length === 0 ? 'none' : granted.join(', ')),
-    adds: true,
-    fix: (wanted) => wanted.map((name) => `--protect-not ${name}`).join(' '),
   },
 })
 
@@ -180,19 +165,11 @@ export const requireNeeds = list<Need>(readNeed, {
     isRare: true,
     argument: 'WORD,...',
     group: 'Policy',
-    repeats: true,
-    sets: (text) => ({ values: { require: words(text) } }),
+    repeats: 'split',
   },
 })
 
-export const bestEffort: Key<boolean, boolean, boolean> & { readonly default: boolean } = scalar<boolean, boolean>(
-  readBoolean,
-  {
-    description: 'Run although a limit cannot be held at all; the result says which.',
-    unit: 'true or false',
-    type: 'boolean',
-    default: false,
-    flag: { name: 'best-effort', isRare: true, group: 'Policy' },
-    narrowing: ranked([false, true]),
-  },
-)
+export const bestEffort = toggle({
+  description: 'Run although a limit cannot be held at all; the result says which.',
+  flag: { name: 'best-effort', isRare: true, group: 'Policy' },
+})
