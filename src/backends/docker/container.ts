@@ -9,6 +9,7 @@ import {
   type Launch,
   LIMIT_NEEDS,
   type Need,
+  type Outcome,
   type Plan,
   runChild,
   SandboxError,
@@ -18,8 +19,12 @@ import { dockerNetwork, type Reporter } from './build.ts'
 import { inspectContainer, runClient } from './client.ts'
 import type { DockerInputs, DockerRunInputs } from './command-environment.ts'
 import { refusalOf } from './daemon-errors.ts'
-import { requireInit } from './held-mounts.ts'
+import type { Lookup } from './explain-not-executed.ts'
+import { startWatch, underWatch } from './guard.ts'
+import { requireInit, withMounts } from './held-mounts.ts'
+import { withNetwork } from './network.ts'
 import { type ContainerReport, type Ignored, ignoredLimits, imageVolumes, limitComplaints } from './outcome.ts'
+import { openReport, type ReportSocket } from './status-socket.ts'
 
 export interface DockerRun {
   readonly plan: Plan
@@ -33,6 +38,39 @@ export interface DockerRun {
 export interface Container {
   readonly docker: DockerInputs
   readonly name: string
+}
+
+/** A container and where its init reports the end of the command; without a socket docker's own init has to do. */
+export interface Reporting extends Container {
+  readonly socket: ReportSocket | undefined
+}
+
+/**
+ * Works in a container with everything that stands next to it: the inodes of its zones, the socket of our init, the network, the guard.
+ * @param place.mode of the directory of the socket
+ */
+export function superviseIn(
+  input: DockerRun,
+  { name, reporter, mode }: { readonly name: string; readonly reporter: Reporter | undefined; readonly mode?: number },
+  work: (input: DockerRun, container: Reporting) => Promise<Outcome>,
+): Promise<Outcome> {
+  return withMounts(input, async (held) => {
+    const { plan, run } = held
+    const { docker, runId } = run
+    const socket = reporter && (await openReport(reporter.socket, mode))
+    const shown = socket && reporter
+    try {
+      requireInit(plan, { docker, isThere: socket !== undefined })
+      return await withNetwork({ plan, docker, reporter: shown }, async () => {
+        const watch = await startWatch({ plan, docker, name, runId, socket: shown?.socket })
+        return underWatch({ watch, signal: held.signal }, (signal) =>
+          work({ ...held, signal }, { docker, name, socket }),
+        )
+      })
+    } finally {
+      socket?.close()
+    }
+  })
 }
 
 export interface Creation extends Container {
@@ -251,6 +289,8 @@ export const SHARED_STATUSES = [126, 127] as const
 /** The PATH of execvp(3) where the variable is not set. */
 const DEFAULT_PATH = '/bin:/usr/bin'
 
-export function pathOf({ Config }: ContainerReport): string {
-  return (Config.Env ?? []).find((entry) => entry.startsWith('PATH='))?.slice('PATH='.length) ?? DEFAULT_PATH
+/** Where the command of a run is looked for in its container. */
+export function lookupOf({ docker, name }: Container, { plan, run }: DockerRun, { Config }: ContainerReport): Lookup {
+  const path = (Config.Env ?? []).find((entry) => entry.startsWith('PATH='))?.slice('PATH='.length) ?? DEFAULT_PATH
+  return { docker, container: name, program: run.command[0] ?? '', workdir: plan.workdir, path }
 }

@@ -8,15 +8,11 @@
  * ends: once the container is gone. If the runner is killed, the shell sees the end of its input, removes the
  * container, and ends. So the sweep always comes after the end of the container.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { createInterface } from 'node:readline'
 import {
   type Guarded,
   guardedOf,
   type Outcome,
-  openUnlinked,
   type Plan,
   type PlannedZone,
   partWord,
@@ -29,6 +25,7 @@ import {
 } from '../run-kit.ts'
 import type { DockerInputs } from './command-environment.ts'
 import { watchByHand, withGit } from './guard-in-node.ts'
+import { type LineProgram, signalOf, startLineProgram } from './line-program.ts'
 import type { Cover } from './mounts.ts'
 
 const GUARD = partWord('guard')
@@ -163,20 +160,15 @@ export async function startWatch({ plan, docker, name, runId, socket = '' }: Wat
   if (docker.platform === 'win32') return { alarm: new Promise(() => undefined), end: async () => byHand?.() }
   const zones = docker.platform === 'linux' && !docker.remote ? guardedZones(plan) : []
   const guard = zones.length === 0 ? '' : (docker.guard ?? missing())
-  const file = openUnlinked(guardFile(zones))
-  const shell = spawn('/bin/sh', ['-c', SCRIPT, 'llm-do-guard', docker.path, name, socket, guard, GUARD, runId], {
-    env: { ...docker.environment },
-    cwd: '/',
-    // A new session: the terminal's Ctrl-C must not reach it.
-    detached: true,
-    stdio: ['pipe', 'pipe', 'pipe', file],
+  const watch = watchBy({
+    argv: ['-c', SCRIPT, 'llm-do-guard', docker.path, name, socket, guard, GUARD, runId],
+    env: docker.environment,
+    launchFile: guardFile(zones),
+    isGuarded: guard !== '',
   })
-  closeSync(file)
-  const watch = listen(shell, guard !== '')
   if (await watch.ready) return byHand === undefined ? watch : { ...watch, end: () => watch.end().then(byHand) }
-  const message = watch.message()
-  shell.stdin?.end('done\n')
-  throw cannotProtect(message || 'the guard could not be started')
+  void watch.end()
+  throw cannotProtect(watch.message() || 'the guard could not be started')
 }
 
 export interface Watched {
@@ -237,15 +229,6 @@ interface Listening extends Watch {
   readonly message: () => string
 }
 
-/** A line that was cut off tells nothing: the guard was killed while it wrote. */
-function parseLine(line: string): Line | Record<string, never> {
-  try {
-    return JSON.parse(line) as Line
-  } catch {
-    return {}
-  }
-}
-
 type Line =
   | { readonly watching: true }
   | { readonly attempt: string }
@@ -253,58 +236,33 @@ type Line =
   | { readonly failed: true }
   | ({ readonly end: true } & Parameters<typeof guardedOf>[0])
 
-function listen(shell: ChildProcess, isGuarded: boolean): Listening {
-  const received: { end?: Guarded | 'nothing'; message: string } = { message: '' }
+interface Guarding extends Pick<LineProgram<Line>, 'argv' | 'env' | 'launchFile'> {
+  /** There is a guard, and not only the shell that waits for our end. */
+  readonly isGuarded: boolean
+}
+
+function watchBy({ isGuarded, ...started }: Guarding): Listening {
+  const received: { end?: Guarded | 'nothing' } = {}
   const [ready, alarm, closed] = [signalOf<boolean>(), signalOf<void>(), signalOf<void>()]
   const over = (): void => {
     ready.resolve(!isGuarded)
     closed.resolve()
     if (isGuarded) alarm.resolve()
   }
-  const onLine = (line: Line | Record<string, never>): void => {
+  const onLine: LineProgram<Line>['onLine'] = (line) => {
     if ('watching' in line) ready.resolve(true)
     if ('attempt' in line) alarm.resolve()
     if ('failed' in line) over()
     if ('end' in line) received.end = guardedOf(line).guarded ?? 'nothing'
   }
-  for (const stream of [shell.stdin, shell.stdout, shell.stderr]) stream?.on('error', () => stream.destroy())
   if (!isGuarded) ready.resolve(true)
-  const lines = createInterface({ input: shell.stdout as NodeJS.ReadableStream })
-  lines.on('line', (line) => onLine(parseLine(line)))
-  lines.once('close', over)
-  shell.once('error', over)
-  shell.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    received.message = `${received.message}${text}`.slice(-MESSAGE_BYTES)
-  })
-  keepNoOneWaiting(shell, isGuarded)
+  const { child, message } = startLineProgram<Line>({ ...started, file: '/bin/sh', onLine, over })
+  if (!isGuarded) (child.stdout as Socket).unref()
   const end = async () => {
-    shell.stdin?.end('done\n')
+    child.stdin.end('done\n')
     if (!isGuarded) return undefined
     await closed.promise
     return received.end === undefined ? 'lost' : received.end === 'nothing' ? undefined : received.end
   }
-  return { ready: ready.promise, alarm: alarm.promise, end, message: () => received.message }
-}
-
-const MESSAGE_BYTES = 4_096
-
-/** A shell that only waits for our end keeps this process no longer than the run. */
-function keepNoOneWaiting(shell: ChildProcess, isGuarded: boolean): void {
-  shell.unref()
-  ;(shell.stdin as Socket | null)?.unref()
-  ;(shell.stderr as Socket | null)?.unref()
-  if (!isGuarded) (shell.stdout as Socket | null)?.unref()
-}
-
-interface Signal<T> {
-  readonly promise: Promise<T>
-  readonly resolve: (value: T) => void
-}
-
-export function signalOf<T>(): Signal<T> {
-  const made: { resolve?: (value: T) => void } = {}
-  const promise = new Promise<T>((resolve) => {
-    made.resolve = resolve
-  })
-  return { promise, resolve: (value) => made.resolve?.(value) }
+  return { ready: ready.promise, alarm: alarm.promise, end, message }
 }

@@ -5,24 +5,19 @@
  *     runner ──end──► container-net ◄──socket shown in the container──► container-init
  *            ◄─lines──      └─ net, the helper that resolves, judges and dials
  */
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
-import { closeSync } from 'node:fs'
-import type { Socket } from 'node:net'
-import { createInterface } from 'node:readline'
 import {
   type LaunchStatus,
   type NetworkReport,
   networkOf,
   networkRecords,
   type Outcome,
-  openUnlinked,
   type Plan,
   SandboxError,
   writeLaunchFile,
 } from '../run-kit.ts'
 import { networkSocketOf, type Reporter } from './build.ts'
 import type { DockerInputs } from './command-environment.ts'
-import { signalOf } from './guard.ts'
+import { signalOf, startLineProgram } from './line-program.ts'
 
 interface ContainerNetwork {
   /** Whether the container may be made. */
@@ -64,21 +59,6 @@ interface Serving {
   readonly socket: string
 }
 
-function start({ network }: Pick<Plan, 'network'>, { program, helper, socket }: Serving): ContainerNetwork {
-  const file = openUnlinked(writeLaunchFile(networkRecords(network)))
-  const child = spawn(program, ['network', helper, socket], {
-    env: {},
-    cwd: '/',
-    // A new session: the terminal's Ctrl-C must not reach it.
-    detached: true,
-    stdio: ['pipe', 'pipe', 'pipe', file],
-  }) as ChildProcessWithoutNullStreams
-  closeSync(file)
-  // A program that only waits for our end keeps this process no longer than the run.
-  for (const each of [child, child.stdin as Socket, child.stderr as Socket]) each.unref()
-  return listen(child)
-}
-
 /** The program does not tell what was reached: it was killed. */
 const LOST: NetworkReport = { hosts: [], omitted: 0, isLost: true }
 
@@ -86,24 +66,22 @@ type Line =
   | { readonly listening: true }
   | ({ readonly end: true } & Pick<LaunchStatus, 'network' | 'networkOmitted' | 'networkLost'>)
 
-function listen(child: ChildProcessWithoutNullStreams): ContainerNetwork {
-  const received = { report: LOST, message: '' }
+function start({ network }: Pick<Plan, 'network'>, { program, helper, socket }: Serving): ContainerNetwork {
+  const received = { report: LOST }
   const [listening, closed] = [signalOf<boolean>(), signalOf<void>()]
-  const onLine = (line: Line): void => {
-    if ('listening' in line) listening.resolve(true)
-    else received.report = networkOf(line).network ?? LOST
-  }
-  const over = (): void => {
-    listening.resolve(false)
-    closed.resolve()
-  }
-  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => stream.destroy())
-  const lines = createInterface({ input: child.stdout })
-  lines.on('line', (line) => onLine(parseLine(line)))
-  lines.once('close', over)
-  child.once('error', over)
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    received.message = `${received.message}${text}`.slice(-MESSAGE_BYTES)
+  const { child, message } = startLineProgram<Line>({
+    file: program,
+    argv: ['network', helper, socket],
+    env: {},
+    launchFile: writeLaunchFile(networkRecords(network)),
+    onLine: (line) => {
+      if ('listening' in line) listening.resolve(true)
+      else received.report = networkOf(line).network ?? LOST
+    },
+    over: () => {
+      listening.resolve(false)
+      closed.resolve()
+    },
   })
   const end = async (): Promise<NetworkReport> => {
     child.stdin.end()
@@ -112,21 +90,11 @@ function listen(child: ChildProcessWithoutNullStreams): ContainerNetwork {
     clearTimeout(wedged)
     return received.report
   }
-  return { listening: listening.promise, end, message: () => received.message }
+  return { listening: listening.promise, end, message }
 }
 
-const MESSAGE_BYTES = 4_096
 /** For the report at the end; a helper that is silent for longer is killed, and its report is lost. */
 const PATIENCE_MS = 5_000
-
-/** A line that was cut off tells nothing: the program was killed while it wrote. */
-function parseLine(line: string): Line {
-  try {
-    return JSON.parse(line) as Line
-  } catch {
-    return { end: true }
-  }
-}
 
 function cannotServe(message: string): SandboxError {
   const line = message.trim().split('\n').at(-1) ?? ''

@@ -7,18 +7,9 @@
  * next run sweeps it away. The daemon's own account of the container, not the client's exit status, says how it ended.
  */
 
-import {
-  type ChildEnd,
-  type Launch,
-  type Outcome,
-  type Plan,
-  runChild,
-  SandboxError,
-  type SetupFailure,
-} from '../run-kit.ts'
+import { type ChildEnd, type Launch, type Outcome, runChild, SandboxError, type SetupFailure } from '../run-kit.ts'
 import { buildCreate, containerName, imageOf, noRestrictedNetwork, reporterOf } from './build.ts'
 import { inspectContainer, removeContainer, runClient } from './client.ts'
-import type { DockerRunInputs } from './command-environment.ts'
 import {
   type Container,
   checkContainer,
@@ -26,20 +17,19 @@ import {
   type DockerRun,
   INIT_UNREACHABLE,
   killContainer,
+  lookupOf,
   lost,
-  pathOf,
+  type Reporting,
   SHARED_STATUSES,
+  superviseIn,
   textOf,
 } from './container.ts'
 import { refusalOf } from './daemon-errors.ts'
 import { whyNotExecuted } from './explain-not-executed.ts'
-import { startWatch, underWatch } from './guard.ts'
-import { requireInit, withMounts } from './held-mounts.ts'
-import { withNetwork } from './network.ts'
 import { type ContainerReport, concludeDocker, hasRun } from './outcome.ts'
 import { sweep } from './prune.ts'
 import { superviseSession } from './session.ts'
-import { type InitReport, openReport, type ReportSocket } from './status-socket.ts'
+import type { InitReport } from './status-socket.ts'
 
 /** @throws SandboxError when the container cannot be made or started, or would not hold what the plan says it holds */
 export async function superviseDocker(input: DockerRun): Promise<Outcome> {
@@ -56,32 +46,11 @@ function nothingTyped(): SandboxError {
   })
 }
 
-async function superviseContainer(input: DockerRun): Promise<Outcome> {
-  return withMounts(input, superviseHeld)
-}
-
-async function superviseHeld(input: DockerRun): Promise<Outcome> {
-  const { plan, run } = input
-  const docker = run.docker
-  const name = containerName(run.runId)
-  const reporter = reporterOf(run)
-  const socket = reporter && (await openReport(reporter.socket))
-  try {
-    requireInit(plan, { docker, isThere: socket !== undefined })
-    return await withNetwork({ plan, docker, reporter: socket && reporter }, async () => {
-      const watch = await startWatch({ plan, docker, name, runId: run.runId, socket: socket && reporter?.socket })
-      return underWatch({ watch, signal: input.signal }, (signal) =>
-        runContainer({ ...input, signal }, { docker, name, socket }).finally(() => removeContainer(docker, name)),
-      )
-    })
-  } finally {
-    socket?.close()
-  }
-}
-
-/** A container and where its init tells of its end; without a socket docker's own init has to do. */
-interface Reporting extends Container {
-  readonly socket: ReportSocket | undefined
+function superviseContainer(input: DockerRun): Promise<Outcome> {
+  const place = { name: containerName(input.run.runId), reporter: reporterOf(input.run) }
+  return superviseIn(input, place, (held, container) =>
+    runContainer(held, container).finally(() => removeContainer(container.docker, container.name)),
+  )
 }
 
 async function runContainer(input: DockerRun, container: Reporting): Promise<Outcome> {
@@ -104,7 +73,7 @@ async function runContainer(input: DockerRun, container: Reporting): Promise<Out
   const report = await inspectContainer(container.docker, container.name)
   if (report === undefined) throw lost(container)
   const initReport = await socket?.report()
-  const notExecuted = await reasonNotExecuted({ report, client, run, plan, initReport, hasInit, ...container })
+  const notExecuted = await reasonNotExecuted(input, { report, client, initReport, hasInit, ...container })
   const totalMs = performance.now() - started
   const silent = socket !== undefined && initReport?.connected !== true && client.cause === 'exit'
   return concludeDocker({
@@ -157,34 +126,29 @@ const MOST_START_MS = 2_000
 interface EndedContainer extends Container {
   readonly report: ContainerReport
   readonly client: ChildEnd
-  readonly run: DockerRunInputs
-  readonly plan: Plan
   /** Our init was to run the command. */
   readonly hasInit: boolean
   readonly initReport: InitReport | undefined
 }
 
 /** @throws SandboxError when the container never ran for a reason that is not the command's */
-async function reasonNotExecuted(ended: EndedContainer): Promise<SetupFailure | undefined> {
-  const { report, client, run, plan, initReport, hasInit, docker, name } = ended
+async function reasonNotExecuted(input: DockerRun, ended: EndedContainer): Promise<SetupFailure | undefined> {
+  const { report, client, initReport, hasInit, docker, name } = ended
   if (client.cause !== 'exit' || initReport?.connected === true) return undefined
   const { ExitCode, Error: message } = report.State
   const ran = hasRun(report)
   // Our init tells of a command that cannot be executed; what it cannot tell of is a container that did not start.
   const why =
-    hasInit || (ran && !isShared(ExitCode)) ? undefined : await explainExit({ docker, name, run, plan, report })
+    hasInit || (ran && !isShared(ExitCode))
+      ? undefined
+      : await whyNotExecuted(lookupOf({ docker, name }, input, report))
   if (why !== undefined) return why
   if (!ran) throw refusalOf(message || textOf(client.stderr), { program: docker.program, image: report.Config.Image })
-  if (hasInit && plan.zones.length > 0) throw initUnreachable(docker)
+  if (hasInit && input.plan.zones.length > 0) throw initUnreachable(docker)
   return undefined
 }
 
 const isShared = (exitCode: number): boolean => (SHARED_STATUSES as readonly number[]).includes(exitCode)
-
-function explainExit({ docker, name, run, plan, report }: Omit<EndedContainer, 'client' | 'initReport' | 'hasInit'>) {
-  const program = run.command[0] ?? ''
-  return whyNotExecuted({ docker, container: name, program, workdir: plan.workdir, path: pathOf(report) })
-}
 
 /** In a container with zones our init starts the command only after it has connected to the runner. */
 function initUnreachable({ program }: Container['docker']): SandboxError {

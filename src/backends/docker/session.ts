@@ -28,17 +28,18 @@ import {
   type DockerRun,
   INIT_UNREACHABLE,
   killContainer,
-  pathOf,
+  lookupOf,
+  type Reporting,
   SHARED_STATUSES,
+  superviseIn,
   withoutInit,
 } from './container.ts'
 import { refusalOf } from './daemon-errors.ts'
 import { whyNotExecuted } from './explain-not-executed.ts'
-import { startWatch, underWatch } from './guard.ts'
-import { mountsDiffer, requireInit, withMounts } from './held-mounts.ts'
+import { mountsDiffer } from './held-mounts.ts'
 import { type ContainerReport, concludeDocker } from './outcome.ts'
 import { takeSession } from './session-lock.ts'
-import { openReport, type ReportSocket, SHOWN_MODE } from './status-socket.ts'
+import { SHOWN_MODE } from './status-socket.ts'
 
 const SHARED_CONTAINER =
   'docker.reuse is session: this container served earlier runs of the same plan and keeps what they left in its scratch directories'
@@ -52,34 +53,14 @@ export async function superviseSession(
   const lock = await takeSession(input.run.runsDirectory, name)
   if (lock === undefined) return fresh(input)
   try {
-    return await withMounts(input, (held) => superviseHeld(held, name))
+    const reporter = sessionReporterOf(input.plan, input.run)
+    return await superviseIn(input, { name, reporter, mode: SHOWN_MODE }, runInside)
   } finally {
     lock.release()
   }
 }
 
-async function superviseHeld(input: DockerRun, name: string): Promise<Outcome> {
-  const { plan, run } = input
-  const docker = run.docker
-  const reporter = sessionReporterOf(plan, run)
-  const socket = reporter && (await openReport(reporter.socket, SHOWN_MODE))
-  try {
-    requireInit(plan, { docker, isThere: socket !== undefined })
-    const watch = await startWatch({ plan, docker, name, runId: run.runId, socket: socket && reporter?.socket })
-    return await underWatch({ watch, signal: input.signal }, (signal) =>
-      runInside({ ...input, signal }, { docker, name, socket }),
-    )
-  } finally {
-    socket?.close()
-  }
-}
-
-interface Session extends Container {
-  /** Where our init inside tells of the end; undefined = the client's exit status has to do. */
-  readonly socket: ReportSocket | undefined
-}
-
-async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
+async function runInside(input: DockerRun, session: Reporting): Promise<Outcome> {
   const { plan, run, stdio, signal } = input
   const started = performance.now()
   const { report, warnings, hasInit } = await openContainer(input, session)
@@ -96,15 +77,9 @@ async function runInside(input: DockerRun, session: Session): Promise<Outcome> {
   const initReport = hasInit ? await session.socket?.report() : undefined
   const after = await inspectContainer(session.docker, session.name)
   const shared = (SHARED_STATUSES as readonly (number | null)[]).includes(client.exitCode)
-  const lookup = {
-    docker: session.docker,
-    container: session.name,
-    program: run.command[0] ?? '',
-    workdir: plan.workdir,
-  }
   const notExecuted =
     shared && client.cause === 'exit' && initReport?.connected !== true
-      ? await whyNotExecuted({ ...lookup, path: pathOf(report) })
+      ? await whyNotExecuted(lookupOf(session, input, report))
       : undefined
   if (client.cause !== 'exit' || (await hasLeftovers(session)))
     await end(session, sessionDirectory(run.runsDirectory, session.name))
@@ -148,7 +123,7 @@ interface Opened {
 }
 
 /** The session's container, running and with time left for this run; made anew when it is not. */
-async function openContainer(input: DockerRun, session: Session): Promise<Opened> {
+async function openContainer(input: DockerRun, session: Reporting): Promise<Opened> {
   const { plan, run } = input
   const there = await inspectContainer(session.docker, session.name)
   // After one OOM kill Docker's flag stays set, and a second could not be distinguished from it.
@@ -183,7 +158,7 @@ async function openContainer(input: DockerRun, session: Session): Promise<Opened
  * Whether the zones, and all that is protected in them, are the inodes that this run has seen, each under its mount. The host takes a
  * mount away when it removes or replaces what it stands on.
  */
-async function isIntact({ plan, run }: DockerRun, { docker }: Session): Promise<boolean> {
+async function isIntact({ plan, run }: DockerRun, { docker }: Container): Promise<boolean> {
   const check = buildSessionCheck(plan, run)
   return check === undefined || (await runClient(docker, check)).ok
 }
@@ -197,7 +172,7 @@ function hasTime({ State }: ContainerReport, timeoutMs: number | undefined): boo
 }
 
 /** With the directory that was shown in it, which the next container of that name would make anew. */
-async function end({ docker, name }: Session, directory: string): Promise<void> {
+async function end({ docker, name }: Container, directory: string): Promise<void> {
   await removeContainer(docker, name)
   rmSync(directory, { recursive: true, force: true })
 }
@@ -205,7 +180,7 @@ async function end({ docker, name }: Session, directory: string): Promise<void> 
 /** Lines of `top`: its heading, docker's init, and sleep. */
 const QUIET_LINES = 3
 
-async function hasLeftovers({ docker, name }: Session): Promise<boolean> {
+async function hasLeftovers({ docker, name }: Container): Promise<boolean> {
   const reply = await runClient(docker, ['top', name])
   return !reply.ok || reply.stdout.trim().split('\n').length > QUIET_LINES
 }
