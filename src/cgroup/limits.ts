@@ -21,7 +21,7 @@ export interface GroupLimits {
   readonly io?: Rates
 }
 
-interface Rates {
+export interface Rates {
   readonly readBps?: number
   readonly writeBps?: number
   readonly readIops?: number
@@ -29,13 +29,10 @@ interface Rates {
   readonly by: string
 }
 
-export type Controller = 'memory' | 'pids' | 'cpu' | 'io'
-
 /** One write into the run's cgroup, before anything runs in it. */
 export interface GroupSetting {
   readonly file: string
   readonly value: string
-  readonly controller: Controller
 }
 
 /** cpu.max period in microseconds, the kernel's default. */
@@ -48,25 +45,18 @@ export function groupSettings(limits: GroupLimits): readonly GroupSetting[] {
   const { memory, swap, pids, cpus, io } = limits
   return [
     ...(memory?.by === 'cgroup2' ? memorySettings(memory.max, swap?.max ?? 0) : []),
-    ...(pids?.by === 'cgroup2' ? [setting('pids', 'pids.max', String(pids.max))] : []),
-    ...(cpus?.by === 'cgroup2' ? [setting('cpu', 'cpu.max', cpuMax(cpus.max))] : []),
-    ...(io?.by === 'cgroup2' ? [setting('io', 'io.max', ioMax(io))] : []),
+    ...(pids?.by === 'cgroup2' ? [{ file: 'pids.max', value: String(pids.max) }] : []),
+    ...(cpus?.by === 'cgroup2' ? [{ file: 'cpu.max', value: cpuMax(cpus.max) }] : []),
+    ...(io?.by === 'cgroup2' ? [{ file: 'io.max', value: ioMax(io) }] : []),
   ]
 }
 
-/** The controllers that the settings need, each once. */
-export const controllersFor = (settings: readonly GroupSetting[]): readonly Controller[] => [
-  ...new Set(settings.map(({ controller }) => controller)),
-]
-
-const setting = (controller: Controller, file: string, value: string): GroupSetting => ({ controller, file, value })
-
 const memorySettings = (memory: number, swap: number): readonly GroupSetting[] => [
-  setting('memory', 'memory.max', String(memory)),
+  { file: 'memory.max', value: String(memory) },
   // Without it a run over its memory would just go on, slowly, in swap space that belongs to everybody.
-  setting('memory', 'memory.swap.max', String(swap)),
+  { file: 'memory.swap.max', value: String(swap) },
   // All or nothing: a tree with one process shot out of it hangs or lies.
-  setting('memory', 'memory.oom.group', '1'),
+  { file: 'memory.oom.group', value: '1' },
 ]
 
 const cpuMax = (cpus: number): string =>

@@ -14,7 +14,7 @@ import type { BackendName, EngineName } from '../policy/values.ts'
 import type { Environment } from '../run/caller.ts'
 import { exec } from '../run/exec.ts'
 import { observeMachine } from '../run/observe.ts'
-import type { ExecOptions } from '../run/plan-run.ts'
+import { type ExecOptions, prepare } from '../run/plan-run.ts'
 import { type BackendReport, describeBackends, describeParts, keyPart } from './describe.ts'
 
 /** The default profile, planned and where the walls are our own also run. */
@@ -67,43 +67,23 @@ function sealKeyPart(env: Environment, uid: number): Part {
 }
 
 async function tryDefault(env: Environment): Promise<Trial> {
-  const choices: Choice[] = []
   const options: ExecOptions = {
     command: ['/bin/cat', '/proc/self/status'],
     mode: 'capture',
     cwd: tmpdir(),
     env,
     layers: [{ layer: 'flag', source: 'doctor', directory: tmpdir(), values: { workspace: 'none' } }],
-    accept: (_, { backend, engine }) => {
-      choices.push({ backend, ...(engine === undefined ? {} : { engine }) })
-      if (!isRunnable(backend)) throw new NotRun()
-    },
   }
-  const ran = await runOrRefusal(options)
-  if ('code' in ran) return { ok: false, ...ran }
-  return { ok: true, ...(choices.at(-1) as Choice), ...ran } // Whatever was run has been accepted before.
-}
-
-interface Choice {
-  readonly backend: BackendName
-  readonly engine?: EngineName
-}
-
-type Refusal = Omit<Extract<Trial, { ok: false }>, 'ok'>
-type Ran = Pick<Extract<Trial, { ok: true }>, 'filtered' | 'setupMs'>
-
-/** The program that is run is the host's; an image need not be there. */
-const isRunnable = (backend: BackendName): boolean => backendNamed(backend).traits.root === 'assembled'
-
-class NotRun extends Error {}
-
-async function runOrRefusal(options: ExecOptions): Promise<Ran | Refusal> {
   try {
+    const { backend, engine } = (await prepare(options)).plan
+    const chosen = { ok: true, backend, ...(engine === undefined ? {} : { engine }) } as const
+    // The program that is run is the host's; an image need not be there.
+    if (backendNamed(backend).traits.root !== 'assembled') return { ...chosen, filtered: null, setupMs: null }
     const { error, stdout, setupMs } = await exec(options)
-    return error ?? { filtered: statusLine(stdout, 'Seccomp') === '2', setupMs }
+    if (error !== undefined) return { ok: false, ...error }
+    return { ...chosen, filtered: statusLine(stdout, 'Seccomp') === '2', setupMs }
   } catch (error) {
-    if (error instanceof NotRun) return { filtered: null, setupMs: null }
     if (!(error instanceof SandboxError)) throw error
-    return { code: error.code, message: error.message, hint: error.hint }
+    return { ok: false, code: error.code, message: error.message, hint: error.hint }
   }
 }

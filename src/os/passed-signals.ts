@@ -27,11 +27,6 @@ export function holdSignals(): void {
   for (const signal of PASSED_SIGNALS) if (signal !== 'SIGHUP') process.on(signal, ignore)
 }
 
-/** Undoes `holdSignals`: a signal ends this process again. */
-export function releaseSignals(): void {
-  for (const signal of PASSED_SIGNALS) process.removeAllListeners(signal)
-}
-
 /** @param onHangUp called for a SIGHUP that comes while no command is there to take it */
 export function lendSignals(onHangUp: (signal: 'SIGHUP') => void): {
   readonly signals: LentSignals

@@ -37,14 +37,8 @@ export function chooseBackend(inputs: ChoiceInputs): BackendOffer {
 /** The lacks of the backends before the chosen one, for people. */
 export function passedOver(inputs: ChoiceInputs, chosen: BackendOffer['name']): readonly string[] {
   const all = candidates(inputs)
-  const before = all.slice(
-    0,
-    Math.max(
-      0,
-      all.findIndex(({ name }) => name === chosen),
-    ),
-  )
-  return before.map((offer) => missingText(offer.name, missingOf(offer, inputs)))
+  const at = all.findIndex(({ name }) => name === chosen)
+  return all.slice(0, Math.max(0, at)).map((offer) => missingText(offer.name, missingOf(offer, inputs)))
 }
 
 /**

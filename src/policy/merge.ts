@@ -13,9 +13,6 @@ import type { CheckedLayer } from './validate-layer.ts'
 import { valueAt, withValueAt } from './value-at.ts'
 import type { Origin } from './values.ts'
 
-/** Every dotted key that `--plan --why` can be asked about, zones and variables apart. */
-export const POLICY_KEYS: readonly string[] = ALL_KEYS.map(({ path }) => path)
-
 export interface MergeOptions {
   /** Name or path of the profile that was asked for, for the result. */
   readonly profile: string

@@ -223,7 +223,6 @@ const workshopFields = {
 } as const
 /** A workshop without its outer key. */
 export const workshopShape = z.strictObject(workshopFields)
-export const WORKSHOP_KEYS: readonly string[] = Object.keys(workshopFields)
 
 const workerName = word(readName, 'A worker that may run here.')
 export const writtenWorkshopShape = workshopShape.extend({

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { controllersFor, type GroupLimits, groupSettings } from '../../src/cgroup/limits.ts'
+import { type GroupLimits, groupSettings } from '../../src/cgroup/limits.ts'
 
 const kernel = (max: number) => ({ max, by: 'cgroup2' })
 const written = (limits: GroupLimits): Readonly<Record<string, string>> =>
@@ -45,10 +45,5 @@ describe('settings of a run’s cgroup', () => {
     [{ readBps: 4096, writeBps: 8192, readIops: 1, writeIops: 2 }, '* rbps=4096 wbps=8192 riops=1 wiops=2'],
   ])('rates %o of every disk are "%s"', (rates, value) => {
     expect(written({ io: { ...rates, by: 'cgroup2' } })).toEqual({ 'io.max': value })
-  })
-
-  test('the controllers needed are named once each', () => {
-    const settings = groupSettings({ memory: kernel(1024 ** 3), pids: kernel(32), cpus: kernel(2) })
-    expect(controllersFor(settings)).toEqual(['memory', 'pids', 'cpu'])
   })
 })
