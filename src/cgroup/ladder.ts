@@ -15,6 +15,7 @@
 import { readFileSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { dirname, isAbsolute } from 'node:path'
 import { SandboxError } from '../error.ts'
+import { textOf } from '../os/look.ts'
 import { type Enter, enterByShell } from './enter.ts'
 import type { CgroupFact, CgroupRung, Sights } from './fact.ts'
 import {
@@ -113,21 +114,13 @@ const WRITABLE_MOUNT =
 const withFix = ({ why, fix }: Pick<Tried, 'why' | 'fix'>): string => (fix === '' ? why : `${why} (${fix})`)
 
 function observeHost(uid: number, trial: Trial): Host | undefined {
-  const mount = findCgroupMount(readMounts())
+  // Landlock hides the mounts in a sandbox without namespaces, where no group can be made either.
+  const mount = findCgroupMount(textOf('/proc/self/mountinfo'))
   if (mount === undefined) return undefined
   const ownPath = findOwnPath(readFileSync('/proc/self/cgroup', 'utf8'))
   const own = ownPath === undefined ? undefined : directoryOf(mount, ownPath)
   const wholeTree = mount.root === '/' && isTreeRoot(mount.directory)
   return { ...trial, uid, mount, ownPath, own, wholeTree, systemd: isSystemdRunning() }
-}
-
-/** Landlock hides them in a sandbox without namespaces, where no group can be made either. */
-function readMounts(): string {
-  try {
-    return readFileSync('/proc/self/mountinfo', 'utf8')
-  } catch {
-    return ''
-  }
 }
 
 const isComplete = (tried: Tried): tried is Tried & { readonly parent: string } =>
@@ -219,18 +212,11 @@ const isVersionOne = (): boolean => heldByVersionOne().length === WANTED_BY_ALL.
 
 /** The wanted controllers that are in a hierarchy of version 1: /proc/cgroups numbers version 2 as 0. */
 export function heldByVersionOne(): readonly string[] {
-  const lines = listedControllers()
+  // A kernel without version 1 need not have the list.
+  const lines = textOf('/proc/cgroups')
     .split('\n')
     .map((line) => line.split('\t'))
   return WANTED_BY_ALL.filter((name) => lines.some(([known, hierarchy]) => known === name && hierarchy !== '0'))
-}
-
-function listedControllers(): string {
-  try {
-    return readFileSync('/proc/cgroups', 'utf8')
-  } catch {
-    return '' // A kernel without version 1 need not have the list.
-  }
 }
 
 const refused = (rung: CgroupRung, why: string, fix = ''): Tried => ({ rung, controllers: [], why, fix, seen: {} })

@@ -3,8 +3,9 @@
  * variable that names something else shows nothing of it.
  * Edge: the file system.
  */
-import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs'
+import { fstatSync, readFileSync, realpathSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
+import { realOf, withOpenFile } from '../os/look.ts'
 import { namesOnTheWay } from '../os/names-on-the-way.ts'
 
 /** They are variables of a plan's key (native/contract.yaml). */
@@ -45,34 +46,21 @@ const MOST_BYTES = 1 << 20
 const CERTIFICATE =
   /^-----BEGIN ((?:TRUSTED |X509 )?CERTIFICATE)-----\r?\n(?:[A-Za-z0-9+/= \t]*\r?\n)+-----END \1-----$/gm
 
-/** O_NONBLOCK: a FIFO in its place must not make us wait for its writer. */
-function read(file: string): string | undefined {
-  const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
-  try {
-    const { size } = fstatSync(fd)
-    return fstatSync(fd).isFile() && size <= MOST_BYTES ? readFileSync(fd, 'latin1') : undefined
-  } finally {
-    closeSync(fd)
-  }
-}
+const read = (file: string): string | undefined =>
+  withOpenFile(file, (fd) => {
+    const found = fstatSync(fd)
+    return found.isFile() && found.size <= MOST_BYTES ? readFileSync(fd, 'latin1') : undefined
+  })
 
 const isWithin = (path: string, directory: string): boolean =>
   path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`)
-
-function realOr(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path // A directory that is not there holds no file.
-  }
-}
 
 /** @returns why there is none */
 function certificatesIn(text: string, notBelow: readonly string[]): Omit<AuthorityFile, 'target'> | string {
   if (!isAbsolute(text)) return 'expected an absolute path'
   try {
     const names = namesOnTheWay(text)
-    const places = notBelow.flatMap((place) => [place, realOr(place)])
+    const places = notBelow.flatMap((place) => [place, realOf(place) ?? place])
     if (names.some((name) => places.some((place) => isWithin(name, place)))) return 'it lies where a command may write'
     const file = realpathSync(text)
     const content = (read(file)?.match(CERTIFICATE) ?? []).join('\n')

@@ -2,8 +2,9 @@
  * Identities of paths and of the entries one level below them, to be compared with later ones.
  * Edge: file system (lstat, readdir); follows no link and changes nothing.
  */
-import { lstatSync, readdirSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
+import { namesIn } from '../os/look.ts'
 
 /** Of one directory; beyond that the directory's own change has to do. */
 const MOST_ENTRIES = 256
@@ -13,7 +14,7 @@ export function entryIdentities(paths: readonly string[]): ReadonlyMap<string, s
   const seen = new Map<string, string>()
   for (const path of paths) {
     const isDirectory = note(seen, path)
-    for (const name of isDirectory ? namesIn(path) : []) note(seen, join(path, name))
+    for (const name of isDirectory ? firstNamesIn(path) : []) note(seen, join(path, name))
   }
   return seen
 }
@@ -35,10 +36,4 @@ function statusOf(path: string) {
   return { dev, ino, mode, size, ctimeNs, isDirectory: status.isDirectory() }
 }
 
-function namesIn(directory: string): readonly string[] {
-  try {
-    return readdirSync(directory).sort().slice(0, MOST_ENTRIES)
-  } catch {
-    return []
-  }
-}
+const firstNamesIn = (directory: string): readonly string[] => namesIn(directory).toSorted().slice(0, MOST_ENTRIES)

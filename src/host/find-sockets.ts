@@ -5,6 +5,7 @@
 import { type Dirent, readdirSync } from 'node:fs'
 import { posix } from 'node:path'
 import { PLACE_ENTRIES_MAX } from '../contract.ts'
+import { orElse } from '../os/look.ts'
 import { hostCall } from '../os/native-programs.ts'
 import { runProgramSync } from '../os/run-program.ts'
 
@@ -42,13 +43,8 @@ function unboundAmong(paths: readonly string[]): string {
   return ok ? stdout : ''
 }
 
-function entriesOf(directory: string): readonly Dirent[] {
-  try {
-    return readdirSync(directory, { withFileTypes: true })
-  } catch {
-    return []
-  }
-}
+const entriesOf = (directory: string): readonly Dirent[] =>
+  orElse([], () => readdirSync(directory, { withFileTypes: true }))
 
 function isSocketOrFifo(entry: Dirent): boolean {
   return entry.isSocket() || entry.isFIFO()

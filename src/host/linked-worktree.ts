@@ -6,8 +6,9 @@
  * repository's own record, `worktrees/NAME/gitdir`, leads back to this very file. All of it belongs to one user, no link is on the
  * way, and the place has the form of a git directory. A directory above the checkout is none: it would show what lies around it.
  */
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync, realpathSync, type Stats } from 'node:fs'
+import { constants, fstatSync, lstatSync, readFileSync, type Stats } from 'node:fs'
 import { posix } from 'node:path'
+import { orElse, realOf, withOpenFile } from '../os/look.ts'
 
 export interface LinkedWorktree {
   /** Of the checkout. */
@@ -106,33 +107,18 @@ function isOwnDirectory(path: string, owner: number): boolean {
 /** Longer than a path can be, and all that is ever in one of these files. */
 const MOST_BYTES = 8192
 
-/** Content of an ordinary file of this owner. */
-function textOf(path: string, owner: number): string | undefined {
-  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants
-  try {
-    const file = openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
-    try {
-      const status = fstatSync(file)
-      const isOrdinary = status.isFile() && status.uid === owner && status.size <= MOST_BYTES
-      return isOrdinary ? readFileSync(file, 'utf8') : undefined
-    } finally {
-      closeSync(file)
-    }
-  } catch {
-    return undefined // Not there, or closed to us: then it says nothing.
-  }
+/** Content of an ordinary file of this owner. One that is not there, or closed to us, says nothing. */
+const textOf = (path: string, owner: number): string | undefined =>
+  orElse(undefined, () => withOpenFile(path, (fd) => ordinaryText(fd, owner), constants.O_NOFOLLOW))
+
+function ordinaryText(fd: number, owner: number): string | undefined {
+  const status = fstatSync(fd)
+  const isOrdinary = status.isFile() && status.uid === owner && status.size <= MOST_BYTES
+  return isOrdinary ? readFileSync(fd, 'utf8') : undefined
 }
 
 /** NUL, which no path holds, if the line is missing. */
 const lineOf = (path: string, owner: number): string => /^([^\n\0]+)\n?$/.exec(textOf(path, owner) ?? '')?.[1] ?? '\0'
-
-function realOf(path: string): string | undefined {
-  try {
-    return realpathSync.native(path)
-  } catch {
-    return undefined // Not there, or no path.
-  }
-}
 
 function statusOf(path: string): Stats | undefined {
   try {

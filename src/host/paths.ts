@@ -6,6 +6,7 @@
  */
 import { type BigIntStats, lstatSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { posix } from 'node:path'
+import { orElse } from '../os/look.ts'
 import type { DeviceFact, Inode, PathFact, PathKind } from './facts.ts'
 
 /** Meaning of an errno for a path. Any errno that is not listed (EIO, ESTALE, ...) hides the path from us: `denied`. */
@@ -103,13 +104,7 @@ function observeLink({ path, own, seen: itself }: ObservedLink): PathFact {
 }
 
 /** Empty where it cannot be read. */
-export function linkText(path: string): string {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return ''
-  }
-}
+export const linkText = (path: string): string => orElse('', () => readlinkSync(path))
 
 function linkIdentity(link: BigIntStats, target: BigIntStats | PathKind): { readonly identity?: string } {
   const end = typeof target === 'string' ? identity(target).identity : numbersOf(target)

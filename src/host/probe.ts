@@ -8,10 +8,11 @@
  * A container daemon takes a quarter of a second and may come and go: its backend's observer runs only when it is needed, and what it
  * remembers is believed by runs alone, which find out when it is gone.
  */
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { arch, availableParallelism, platform, release } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { isInsideOwn, OUR_INIT } from '../os/inside-own.ts'
+import { textOf } from '../os/look.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
 import { countProcessors, statusLine } from '../os/proc-status.ts'
 import { type CacheInputs, recall, recallOrFind, remember, type Sought } from './boot-cache.ts'
@@ -106,7 +107,7 @@ export async function observeHost(inputs: HostInputs): Promise<MachineFacts> {
     cgroup,
     ...Object.assign({}, ...others),
     surroundings: { ...own.surroundings, ...placeOf(own, engines.engines) },
-    ...(isInside && readText('/proc/self/status') === '' ? { hidesProcesses: true } : {}),
+    ...(isInside && textOf('/proc/self/status') === '' ? { hidesProcesses: true } : {}),
     ...(isInside && inputs.wantsEngines && !isAnyWorking(engines.engines) ? { isInsideOwn: true } : {}),
   }
 }
@@ -124,7 +125,7 @@ function placeOf({ uid, gid }: Self, engines: EngineFacts['engines']): Pick<Surr
 function hasId(map: string, id: number): boolean {
   const file = `/proc/self/${map}`
   if (!existsSync(file)) return true
-  return readText(file)
+  return textOf(file)
     .split('\n')
     .map((line) => line.trim().split(/\s+/).map(Number))
     .some(([first = Number.NaN, , count = 0]) => id >= first && id < first + count)
@@ -132,7 +133,7 @@ function hasId(map: string, id: number): boolean {
 
 /** In the same mount namespace PID 1 has its root. Only root may read that, but any user sees that `/` is not a mount point. */
 function isChroot(): boolean {
-  const mounts = readText('/proc/self/mountinfo').split('\n')
+  const mounts = textOf('/proc/self/mountinfo').split('\n')
   if (mounts.length > 1 && !mounts.some((line) => line.split(' ')[4] === '/')) return true
   const [own, first] = ['self', '1'].map((process) => [
     linkText(`/proc/${process}/ns/mnt`),
@@ -166,10 +167,10 @@ interface Self {
 
 function observeSelf(): Self {
   const [status, bootId, cgroup, label] = [
-    readText('/proc/self/status'),
-    readText('/proc/sys/kernel/random/boot_id'),
-    readText('/proc/self/cgroup'),
-    readText('/proc/self/attr/current'),
+    textOf('/proc/self/status'),
+    textOf('/proc/sys/kernel/random/boot_id'),
+    textOf('/proc/self/cgroup'),
+    textOf('/proc/self/attr/current'),
   ]
   const rooms = ['user', 'mnt', 'pid'].map((name) => linkText(`/proc/self/ns/${name}`))
   const uid = process.getuid?.() ?? -1
@@ -196,7 +197,7 @@ function observeSurroundings(filtered: boolean): Surroundings {
   ] as const
   const container = marks.find(([path]) => existsSync(path))?.[1]
   const settings = EXPLAINING_SETTINGS.map(
-    (name) => [name, readText(`/proc/sys/${name.replaceAll('.', '/')}`).trim()] as const,
+    (name) => [name, textOf(`/proc/sys/${name.replaceAll('.', '/')}`).trim()] as const,
   )
   const appArmorProfile = join(nativeDirectory(), '../apparmor')
   return {
@@ -327,13 +328,4 @@ function asProven(value: unknown, found: FoundProgram | undefined): Proven | und
   // The program that is started is the one that was found just now, whatever is remembered of it.
   const isFound = bwrap === undefined || bwrap.path === found?.path
   return typeof landlockAbi === 'number' && isFound ? (value as Proven) : undefined
-}
-
-/** A file of /proc as text; empty when the kernel or a container hides it. It is made at once: a thread would take longer. */
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
 }

@@ -2,16 +2,9 @@
  * The program of a sandbox that holds a connection: by the port that it has inside, in the tables that the kernel shows of the sandbox's network.
  * Edge: /proc.
  */
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-
-/** Processes come and go, and some may not be looked at. */
-function read<T>(nothing: T, look: () => T): T {
-  try {
-    return look()
-  } catch {
-    return nothing
-  }
-}
+import { readdirSync } from 'node:fs'
+import { namesIn, textOf } from '../os/look.ts'
+import { linkText } from './paths.ts'
 
 const PARENT_FIELD = 1
 
@@ -20,7 +13,7 @@ function descendants(root: number): readonly number[] {
   const parents = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map((name) => {
-      const stat = read('', () => readFileSync(`/proc/${name}/stat`, 'latin1'))
+      const stat = textOf(`/proc/${name}/stat`)
       return [Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[PARENT_FIELD])] as const
     })
   const found = new Set([root])
@@ -38,24 +31,19 @@ const INODE_FIELD = 9
 /** The inode of the socket with this local port. */
 function socketOf(pid: number, port: number): string | undefined {
   const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
-  const rows = ['tcp', 'tcp6'].flatMap((table) =>
-    read('', () => readFileSync(`/proc/${pid}/net/${table}`, 'latin1'))
-      .split('\n')
-      .slice(1),
-  )
+  const rows = ['tcp', 'tcp6'].flatMap((table) => textOf(`/proc/${pid}/net/${table}`).split('\n').slice(1))
   const fields = rows.map((row) => row.trim().split(/\s+/)).find(([, local = '']) => local.endsWith(wanted))
   return fields?.[INODE_FIELD]
 }
 
 const holds = (pid: number, inode: string): boolean =>
-  read([] as string[], () => readdirSync(`/proc/${pid}/fd`)).some(
-    (fd) => read('', () => readlinkSync(`/proc/${pid}/fd/${fd}`)) === `socket:[${inode}]`,
-  )
+  namesIn(`/proc/${pid}/fd`).some((fd) => linkText(`/proc/${pid}/fd/${fd}`) === `socket:[${inode}]`)
 
 /** The name that the program gives itself, from inside the sandbox. @param launcher the process that built the sandbox */
 export function programOfPort(launcher: number, port: number): string | undefined {
   if (port === 0) return undefined
-  const network = (pid: number): string => read('', () => readlinkSync(`/proc/${pid}/ns/net`))
+  // Processes come and go, and some may not be looked at.
+  const network = (pid: number): string => linkText(`/proc/${pid}/ns/net`)
   const own = network(launcher)
   // The helper is a process of the host, and so is an engine that stays.
   const inside = descendants(launcher).filter((pid) => !['', own].includes(network(pid)))
@@ -63,5 +51,5 @@ export function programOfPort(launcher: number, port: number): string | undefine
   const inode = first === undefined ? undefined : socketOf(first, port)
   if (inode === undefined || inode === '0') return undefined
   const holder = inside.find((pid) => holds(pid, inode))
-  return holder === undefined ? undefined : read(undefined, () => readFileSync(`/proc/${holder}/comm`, 'utf8').trim())
+  return holder === undefined ? undefined : textOf(`/proc/${holder}/comm`).trim() || undefined
 }

@@ -5,6 +5,7 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { delimiter, isAbsolute, join, normalize, resolve, sep } from 'node:path'
 import { BASH } from '../contract.ts'
+import { realOf } from '../os/look.ts'
 import { runProgram } from '../os/run-program.ts'
 import type { ProgramFact } from './facts.ts'
 
@@ -68,13 +69,7 @@ export function withTrustedPath<Env extends Readonly<Record<string, string | und
 }
 
 /** A path that cannot be inspected stays as it is written. */
-function realOr(path: string): string {
-  try {
-    return realpathSync.native(path)
-  } catch {
-    return resolve(path)
-  }
-}
+const realOr = (path: string): string => realOf(path) ?? resolve(path)
 
 /** The first program of this name on PATH that only the system or the caller can have put there. */
 export function findProgram({ name, path, notBelow, uid }: SearchInputs): FoundProgram | undefined {

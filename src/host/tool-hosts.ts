@@ -3,12 +3,13 @@
  * the answers depend on, so that a plan made from them can tell when it is stale.
  * Edge: files, directories, programs of the host.
  */
-import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import { type GitIdentity, gitIdentity } from '../network/tools/git.ts'
 import { hostsOf, type ToolHosts } from '../network/tools/index.ts'
 import type { Look } from '../network/tools/look.ts'
 import type { ToolName } from '../network/tools/names.ts'
+import { namesIn, realOf, startOf, textOf } from '../os/look.ts'
 import { runProgram } from '../os/run-program.ts'
 import { recallOrFind } from './boot-cache.ts'
 import { linkText } from './paths.ts'
@@ -81,7 +82,7 @@ function newLook(question: Omit<ToolQuestion, 'names'>): { readonly look: Look; 
   const text = (file: string): string | undefined => {
     if (!isAbsolute(file)) return undefined
     note(file)
-    return textOf(file)
+    return startOf(file, LARGEST_FILE)
   }
   const find = (name: string) => findProgram({ name, path, notBelow, uid })
   const look: Look = {
@@ -99,7 +100,7 @@ function newLook(question: Omit<ToolQuestion, 'names'>): { readonly look: Look; 
     projectText: text,
     names: (directory) => {
       note(directory)
-      return namesIn(directory)
+      return namesIn(directory).toSorted()
     },
     ownKind: (file) => {
       note(file)
@@ -145,44 +146,6 @@ function answerOf({ program, argv, PATH }: ToolCall, { cache: directory, uid }: 
     isLasting: (answer) => answer !== undefined,
     holds: () => true,
   })
-}
-
-function realOf(file: string): string | undefined {
-  try {
-    return realpathSync.native(file)
-  } catch {
-    return undefined // There is none, or none that this user may know of.
-  }
-}
-
-/** O_NONBLOCK: a FIFO in the place of a file must not make us wait for its writer. */
-function textOf(file: string): string | undefined {
-  try {
-    const fd = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
-    try {
-      return fstatSync(fd).isFile() ? readFrom(fd) : undefined
-    } finally {
-      closeSync(fd)
-    }
-  } catch {
-    return undefined // The tool could not read it either.
-  }
-}
-
-function readFrom(fd: number): string {
-  const buffer = Buffer.alloc(LARGEST_FILE)
-  let length = 0
-  for (let bytes = -1; bytes !== 0 && length < buffer.length; length += bytes)
-    bytes = readSync(fd, buffer, length, buffer.length - length, null)
-  return buffer.toString('utf8', 0, length)
-}
-
-function namesIn(directory: string): readonly string[] {
-  try {
-    return readdirSync(directory).toSorted()
-  } catch {
-    return [] // There is none, or the tool could not list it either.
-  }
 }
 
 function ownKindOf(file: string, uid: number): 'file' | 'directory' | undefined {

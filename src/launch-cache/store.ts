@@ -2,10 +2,11 @@
  * Leaves the launch file of a plan where native/client/main.c finds it. A convenience: what cannot be stored is planned again.
  * Edge: the cache directory, identities of files.
  */
-import { type BigIntStats, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
+import { type BigIntStats, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KEY_ANY_DIRECTORY } from '../contract.ts'
-import { observePaths } from '../host/paths.ts'
+import { linkText, observePaths } from '../host/paths.ts'
+import { namesIn, textOf } from '../os/look.ts'
 import { dropOldest, isOwnDirectory, makePrivateDirectory, writePrivateFile } from '../os/private-files.ts'
 import { nameIn, type Places } from '../plan/hash.ts'
 import type { Words } from './any-directory.ts'
@@ -161,23 +162,15 @@ function observeProcess(): ProcessFacts {
     bootId: lineOf('/proc/sys/kernel/random/boot_id', ''),
     cgroup: lineOf('/proc/self/cgroup', '0::'),
     capabilities: lineOf('/proc/self/status', 'CapEff:'),
-    userNamespace: orEmpty(() => readlinkSync('/proc/self/ns/user')),
-    mountNamespace: orEmpty(() => readlinkSync('/proc/self/ns/mnt')),
+    userNamespace: linkText('/proc/self/ns/user'),
+    mountNamespace: linkText('/proc/self/ns/mnt'),
   }
-}
-
-function lineOf(file: string, start: string): string {
-  const text = orEmpty(() => readFileSync(file, 'utf8'))
-  return text.split('\n').find((line) => line.startsWith(start)) ?? ''
 }
 
 /** A value that the kernel or a container hides is an empty word of the key, to the client as well. */
-function orEmpty(read: () => string): string {
-  try {
-    return read()
-  } catch {
-    return ''
-  }
+function lineOf(file: string, start: string): string {
+  const lines = textOf(file)
+  return lines.split('\n').find((line) => line.startsWith(start)) ?? ''
 }
 
 /** `llm-do cache clear`. @returns how many files there were */
@@ -185,12 +178,4 @@ export function clearLaunches({ env, uid }: CacheOwner): number {
   const files = launchPlaces({ env, uid }).flatMap((place) => namesIn(place).map((name) => join(place, name)))
   for (const file of files) rmSync(file, { force: true })
   return files.length
-}
-
-function namesIn(directory: string): readonly string[] {
-  try {
-    return readdirSync(directory)
-  } catch {
-    return []
-  }
 }

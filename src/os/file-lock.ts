@@ -11,19 +11,10 @@
  * Edge: the file system, processes, /proc.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  statfsSync,
-  statSync,
-  unlinkSync,
-} from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, statfsSync, statSync, unlinkSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../error.ts'
+import { namesIn, textOf } from './look.ts'
 import { checkNativeProgram, type HostCall, hostCall } from './native-programs.ts'
 
 export interface HeldLock {
@@ -192,32 +183,14 @@ export function holderOf(lock: string): string {
   const pid = process.platform === 'linux' ? pidOfHolder(lock) : undefined
   return pid === undefined
     ? 'a process that cannot be seen from here (of another user or container)'
-    : `process ${pid} (${readIfThere(`/proc/${pid}/comm`).trim()})`
+    : `process ${pid} (${textOf(`/proc/${pid}/comm`).trim()})`
 }
 
 /** The kernel shows a lock with the descriptors of who has it (proc_pid_fdinfo(5)), also when another process has taken it for him. */
 function pidOfHolder(lock: string): string | undefined {
   const inode = statSync(lock, { throwIfNoEntry: false })?.ino
   const line = new RegExp(`^lock:.* FLOCK .*:${inode} `, 'm')
-  return readdirIfThere('/proc')
+  return namesIn('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .find((pid) =>
-      readdirIfThere(`/proc/${pid}/fdinfo`).some((fd) => line.test(readIfThere(`/proc/${pid}/fdinfo/${fd}`))),
-    )
-}
-
-function readdirIfThere(directory: string): readonly string[] {
-  try {
-    return readdirSync(directory)
-  } catch {
-    return [] // It has ended, or another user's process is hidden.
-  }
-}
-
-function readIfThere(file: string): string {
-  try {
-    return readFileSync(file, 'latin1')
-  } catch {
-    return '' // Gone meanwhile.
-  }
+    .find((pid) => namesIn(`/proc/${pid}/fdinfo`).some((fd) => line.test(textOf(`/proc/${pid}/fdinfo/${fd}`))))
 }

@@ -4,12 +4,10 @@
  * Edge: the file system, randomness (temporary names).
  */
 import {
-  closeSync,
   constants,
   fstatSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -18,6 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { orElse, withOpenFile } from './look.ts'
 import { randomHex } from './random-id.ts'
 
 /** One level: the directory above has to exist, so that a missing home directory is not made. */
@@ -77,19 +76,12 @@ export function readPrivateFile(
   file: string,
   { uid, most }: { readonly uid: number; readonly most: number },
 ): Buffer | undefined {
-  try {
-    // O_NONBLOCK: opening a FIFO would wait for a writer.
-    const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-    try {
-      const found = fstatSync(fd)
-      const isPrivate = found.isFile() && found.uid === uid && found.nlink === 1 && (found.mode & 0o177) === 0
-      return isPrivate && found.size <= most ? readFileSync(fd) : undefined
-    } finally {
-      closeSync(fd)
-    }
-  } catch {
-    return undefined
+  const read = (fd: number): Buffer | undefined => {
+    const found = fstatSync(fd)
+    const isPrivate = found.isFile() && found.uid === uid && found.nlink === 1 && (found.mode & 0o177) === 0
+    return isPrivate && found.size <= most ? readFileSync(fd) : undefined
   }
+  return orElse(undefined, () => withOpenFile(file, read, constants.O_NOFOLLOW))
 }
 
 /** Keeps the newest files of those whose names fit. */

@@ -3,12 +3,13 @@
  * An identity is `<boot>/<pid namespace>/<pid>:<start time>`; where there is no /proc, `<host name>/<pid>`.
  * Edge: /proc, signal 0.
  */
-import { readFileSync, readlinkSync } from 'node:fs'
+import { readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { textOf } from './look.ts'
 
 /** Changes with every start of the machine; undefined where the kernel or a container hides it. */
 export function bootId(): string | undefined {
-  return readIfThere('/proc/sys/kernel/random/boot_id')?.trim()
+  return textOf('/proc/sys/kernel/random/boot_id').trim() || undefined
 }
 
 /** The scope of a pid: this boot and pid namespace. Several machines and containers may share a daemon or a directory. */
@@ -64,14 +65,6 @@ export function sessionLeaderOf(pid: string): number | undefined {
 }
 
 function statFields(pid: number | string): readonly string[] | undefined {
-  const stat = readIfThere(`/proc/${pid}/stat`)
-  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
-}
-
-function readIfThere(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'latin1')
-  } catch {
-    return undefined // Gone, hidden, or no /proc on this system.
-  }
+  const stat = textOf(`/proc/${pid}/stat`)
+  return stat === '' ? undefined : stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 }

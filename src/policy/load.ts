@@ -4,9 +4,10 @@
  * Also answers which files decided it, read or looked for, so that a cached plan can tell when it is stale.
  * Edge: reads profile files and directories.
  */
-import { closeSync, constants, fstatSync, openSync, readdirSync, readSync, realpathSync } from 'node:fs'
+import { fstatSync, realpathSync } from 'node:fs'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
+import { namesIn, readUpTo, withOpenFile } from '../os/look.ts'
 import { isForeign } from '../os/native-programs.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import type { PolicyLayer } from './layer.ts'
@@ -162,17 +163,10 @@ function isPath(name: string): boolean {
   return name.includes('/') || EXTENSIONS.some((extension) => name.endsWith(extension))
 }
 
-/** O_NONBLOCK: a FIFO in the place of a profile must not make us wait for its writer. */
-const READING = constants.O_RDONLY | constants.O_NONBLOCK
-
 function readIfThere(candidate: string): { readonly file: string; readonly bytes: Uint8Array } | undefined {
   try {
-    const fd = openSync(candidate, READING)
-    try {
-      return { bytes: readProfileFrom(fd, candidate), file: realpathSync.native(candidate) }
-    } finally {
-      closeSync(fd)
-    }
+    const bytes = withOpenFile(candidate, (fd) => readProfileFrom(fd, candidate))
+    return { bytes, file: realpathSync.native(candidate) }
   } catch (error) {
     if (error instanceof SandboxError) throw error
     const { code } = error as NodeJS.ErrnoException
@@ -187,22 +181,10 @@ function readProfileFrom(fd: number, candidate: string): Uint8Array {
     throw unreadable(candidate, facts.isDirectory() ? 'it is a directory' : 'it is not a regular file')
   if (facts.size > LARGEST_PROFILE)
     throw unreadable(candidate, `it has ${facts.size} bytes, expected at most ${LARGEST_PROFILE}`)
-  const buffer = new Uint8Array(LARGEST_PROFILE + 1)
-  const length = readAll(fd, buffer)
-  if (length > LARGEST_PROFILE) throw unreadable(candidate, `it has more than ${LARGEST_PROFILE} bytes`)
-  const bytes = buffer.subarray(0, length)
+  const bytes = readUpTo(fd, LARGEST_PROFILE + 1)
+  if (bytes.length > LARGEST_PROFILE) throw unreadable(candidate, `it has more than ${LARGEST_PROFILE} bytes`)
   if (isForeign(facts.uid) && !isShipped(bytes)) throw foreign(candidate, facts.uid)
   return bytes
-}
-
-function readAll(fd: number, buffer: Uint8Array): number {
-  let length = 0
-  while (length < buffer.length) {
-    const bytesRead = readSync(fd, buffer, length, buffer.length - length, null)
-    if (bytesRead === 0) return length
-    length += bytesRead
-  }
-  return length
 }
 
 /** `sudo` may keep a HOME whose owner would decide what root's command may do. */
@@ -295,20 +277,10 @@ async function describe(listed: ListedProfile): Promise<DescribedProfile> {
 }
 
 function profilesIn(directory: string, from: ListedProfile['from']): readonly ListedProfile[] {
-  return namesIn(directory).flatMap((file) => {
+  return (directory === '' ? [] : namesIn(directory)).flatMap((file) => {
     const extension = EXTENSIONS.find((candidate) => file.endsWith(candidate) && file.length > candidate.length)
     return extension === undefined
       ? []
       : [{ name: file.slice(0, -extension.length), file: path.join(directory, file), from }]
   })
-}
-
-/** No directory, or a closed one: no profiles to offer. */
-function namesIn(directory: string): readonly string[] {
-  if (directory === '') return []
-  try {
-    return readdirSync(directory)
-  } catch {
-    return []
-  }
 }

@@ -2,7 +2,7 @@
  * The caller of a run: its directory, home, environment and profiles, and the paths that decide what its next run may do.
  * Edge: process.env, the account, files.
  */
-import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { layerDirectories } from '../cow/state-directory.ts'
@@ -10,6 +10,7 @@ import { SandboxError } from '../error.ts'
 import { ACCOUNTS, homesOfAccounts, lastingHome, NAME_SERVICES } from '../host/accounts.ts'
 import { cacheDirectory } from '../host/boot-cache.ts'
 import { homesDirectory, ownDirectories, ownDirectory, secretDirectories } from '../host/own-directory.ts'
+import { orElse, realOf, textOf } from '../os/look.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { packagePlaces, packageRoot } from '../os/native-programs.ts'
 import type { Request } from '../plan/request.ts'
@@ -75,39 +76,20 @@ export function homeOf(env: Environment, own = accountHome()): string {
   return realOr(env['HOME'] || own)
 }
 
-function realOr(directory: string): string {
-  try {
-    return realpathSync.native(directory)
-  } catch {
-    return directory
-  }
-}
+const realOr = (directory: string): string => realOf(directory) ?? directory
 
 /** Accounts of a directory service are not in the file; the caller's own home is known all the same. */
-const readAccounts = (): string => readOr(ACCOUNTS)
-
-function readOr(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return ''
-  }
-}
+const readAccounts = (): string => textOf(ACCOUNTS)
 
 /** Files that tell when the home of this caller is another one; undefined where it could be without that. */
 export function filesTellingHome(env: Environment, uid: number): readonly string[] | undefined {
   if (env['HOME']) return []
-  const home = lastingHome(readAccounts(), readOr(NAME_SERVICES), uid)
+  const home = lastingHome(readAccounts(), textOf(NAME_SERVICES), uid)
   return home !== undefined && home === accountHome() ? [ACCOUNTS, NAME_SERVICES] : undefined
 }
 
-function accountHome(): string {
-  try {
-    return userInfo().homedir
-  } catch {
-    return '' // An id without an account, as in containers: only HOME can tell.
-  }
-}
+/** An id without an account, as in containers: only HOME can tell. */
+const accountHome = (): string => orElse('', () => userInfo().homedir)
 
 export function profileDirectories(env: Environment, home: string): ProfileDirectories {
   return { configDirectory: profileDirectoryOf(env, home), shippedDirectory: join(packageRoot(), 'profiles') }
@@ -151,9 +133,6 @@ function namesOfNode(env: Environment, cwd: string): readonly string[] {
  * launch makes it, too, and is the one that checks whose it is.
  */
 export function makeOwnDirectory(env: Environment): void {
-  try {
-    makeDirectories(ownDirectory(env, process.getuid?.() ?? -1), 0o700)
-  } catch {
-    // It is there, or launch will say why it cannot be.
-  }
+  // It is there, or launch will say why it cannot be.
+  orElse(undefined, () => makeDirectories(ownDirectory(env, process.getuid?.() ?? -1), 0o700))
 }

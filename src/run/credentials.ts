@@ -2,7 +2,7 @@
  * The secrets of `network.credentials`: looked up when the sandbox starts, given to the terminator, and kept nowhere.
  * Edge: the caller's environment, files.
  */
-import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from 'node:fs'
+import { fstatSync, realpathSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
 import {
   type HeaderCredential,
@@ -12,6 +12,7 @@ import {
   printHostPort,
   type TerminatedHost,
 } from '../network/termination.ts'
+import { readUpTo, withOpenFile } from '../os/look.ts'
 import type { Plan } from '../plan/plan.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import type { Environment } from './caller.ts'
@@ -74,17 +75,12 @@ function ofFile(credential: HeaderCredential, path: string, plan: Plan): string 
 }
 
 function readSmall(credential: HeaderCredential, path: string): string {
-  // A pipe without a writer would be waited for.
-  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  try {
+  return withOpenFile(path, (fd) => {
     if (!fstatSync(fd).isFile()) throw refused(credential, `expected the file ${path}`, 'something else')
-    const bytes = Buffer.alloc(MOST_BYTES + 1)
-    const size = readSync(fd, bytes, 0, bytes.length, 0)
-    if (size > MOST_BYTES) throw refused(credential, `expected at most ${MOST_BYTES} bytes in ${path}`, 'more')
-    return bytes.toString('utf8', 0, size)
-  } finally {
-    closeSync(fd)
-  }
+    const bytes = readUpTo(fd, MOST_BYTES + 1)
+    if (bytes.length > MOST_BYTES) throw refused(credential, `expected at most ${MOST_BYTES} bytes in ${path}`, 'more')
+    return bytes.toString('utf8')
+  })
 }
 
 /** Says where the secret was looked for, and nothing of it. */

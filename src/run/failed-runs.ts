@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { FAILED_RUN_MAGIC, FAILED_RUNS_DIRECTORY, FAILED_RUNS_MAX } from '../contract.ts'
 import { SandboxError } from '../error.ts'
 import { ownDirectory } from '../host/own-directory.ts'
+import { orElse } from '../os/look.ts'
 import {
   dropOldest,
   isOwnDirectory,
@@ -97,14 +98,8 @@ export function refusedHosts(env: Environment): readonly string[] {
   return text.split('\n').filter((host) => HOST.test(host))
 }
 
-/** A terminal, or /dev/null. */
-function isCharacterDevice(): boolean {
-  try {
-    return fstatSync(0).isCharacterDevice()
-  } catch {
-    return true // It is closed.
-  }
-}
+/** A terminal, /dev/null, or closed. */
+const isCharacterDevice = (): boolean => orElse(true, () => fstatSync(0).isCharacterDevice())
 
 /** Milliseconds since 1970. */
 const idAt = (ms: number): string => Math.floor(ms).toString(16).padStart(11, '0').slice(-11)
@@ -145,10 +140,4 @@ export function findFailedRun(env: Environment, id: string | undefined): FailedR
   })
 }
 
-function isDirectory(path: string): boolean {
-  try {
-    return statSync(path).isDirectory()
-  } catch {
-    return false // Gone, or closed to us.
-  }
-}
+const isDirectory = (path: string): boolean => orElse(false, () => statSync(path).isDirectory())

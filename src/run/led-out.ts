@@ -1,12 +1,6 @@
-/**
- * Names that work on the host and lead out of what is shown: relative ones that climb (`../tsconfig.base.json`), links to another place
- * (`data -> /mnt/big`), modules that a monorepo keeps above the package, scripts of a virtual environment that name its path on the host.
- * A command says of them only that they are not there. What it says may be a lie, so the host is asked, and nothing is allowed by it.
- * Edge: looks at paths; reads the first bytes of scripts and of project files.
- */
-import { realpathSync } from 'node:fs'
 import { posix } from 'node:path'
 import { linkText } from '../host/paths.ts'
+import { realOf } from '../os/look.ts'
 import type { PlannedZone } from '../plan/plan.ts'
 import { insideOf } from '../plan/toolchain.ts'
 import { ancestorsOf, holdsCredentials, isBelow, isWithin } from '../plan/well-known-paths.ts'
@@ -37,14 +31,6 @@ export function ledOut(names: MissingNames, run: Prepared): readonly InvisiblePa
   ]
   const told = found.filter(({ path }) => !run.request.homes.some((home) => holdsCredentials(path, home)))
   return told.filter((one, at) => told.findIndex(({ path }) => path === one.path) === at)
-}
-
-function realOf(path: string): string | undefined {
-  try {
-    return realpathSync.native(path)
-  } catch {
-    return undefined // The host does not have it either, or not for us.
-  }
 }
 
 function ledOutByName(name: string, place: Place): InvisiblePath | undefined {

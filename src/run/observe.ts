@@ -2,7 +2,7 @@
  * Observes the machine before a run is planned: programs, engines, cgroups, and the paths that the policy names.
  * Edge: files, processes (by the rooms it asks), the caller's environment.
  */
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { backendNamed } from '../backends/index.ts'
 import { probeEngine } from '../backends/namespace/probe-engine.ts'
@@ -18,6 +18,7 @@ import { type FoundSockets, findSockets } from '../host/find-sockets.ts'
 import { secretDirectory } from '../host/own-directory.ts'
 import { linkText, observePaths, observeRounds } from '../host/paths.ts'
 import { type MachineFacts, observeHost } from '../host/probe.ts'
+import { textOf } from '../os/look.ts'
 import { checkNativePrograms, NATIVE_PROGRAMS, nativeDirectory, packageVersion } from '../os/native-programs.ts'
 import { followUpPaths, pathsNamedBy } from '../plan/paths-to-inspect.ts'
 import type { Request } from '../plan/request.ts'
@@ -148,15 +149,6 @@ function cgroupKey(): string {
   const [boot, own] = ['/proc/sys/kernel/random/boot_id', '/proc/self/cgroup'].map(textOf)
   const rooms = ['user', 'mnt', 'cgroup'].map((name) => linkText(`/proc/self/ns/${name}`))
   return ['cgroup', packageVersion(), boot, own, ...rooms, ...heldByVersionOne()].join('\n')
-}
-
-/** Empty where the kernel or a container hides it. */
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    return ''
-  }
 }
 
 function isThere(directory: string | undefined): boolean {

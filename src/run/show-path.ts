@@ -1,8 +1,4 @@
-/**
- * Flags that would mount a path of the host for the command: planning accepts them for this very run, so the hint works.
- * Edge: looks at paths, reads the first line of a script.
- */
-import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
+import { startOf } from '../os/look.ts'
 import { type Mounts, resolveMounts } from '../plan/mounts.ts'
 import { foundCommand, insideOf, installationsOf } from '../plan/toolchain.ts'
 import type { Policy } from '../policy/policy.ts'
@@ -78,16 +74,4 @@ export const interpreterOf = (script: string): string | undefined =>
   /^#![ \t]*(\/[^\s]*)/.exec(readStart(script, FIRST_BYTES))?.[1]
 
 /** The first bytes of an ordinary file; empty where it is gone, closed to us, or something else. */
-export function readStart(path: string, most = 64 << 10): string {
-  const bytes = Buffer.alloc(most)
-  try {
-    const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-    try {
-      return fstatSync(fd).isFile() ? bytes.toString('utf8', 0, readSync(fd, bytes, 0, most, 0)) : ''
-    } finally {
-      closeSync(fd)
-    }
-  } catch {
-    return ''
-  }
-}
+export const readStart = (path: string, most = 64 << 10): string => startOf(path, most) ?? ''

@@ -6,6 +6,7 @@
 import { appendFile } from 'node:fs/promises'
 import path from 'node:path'
 import { ownDirectory } from '../backends/runs-directory.ts'
+import { orElse } from '../os/look.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { isOwnDirectory, readPrivateFile } from '../os/private-files.ts'
 import { bootId, identityOf, sessionLeaderOf } from '../os/process-identity.ts'
@@ -45,20 +46,12 @@ export function sessionMemory({ directory, uid, member = 'self' }: SessionMemory
     },
     add: async (key) => {
       await own.add(key)
-      tryToMake(directory)
+      // Where it cannot be made, there is nothing to remember in, and the next run asks again.
+      orElse(undefined, () => makeDirectories(directory, 0o700))
       const file = fileNow()
       // A full disk forgets the answer; the next run asks again.
       if (file !== undefined) await appendFile(file, `${key}\n`, { mode: 0o600 }).catch(() => undefined)
     },
-  }
-}
-
-/** The outcome is checked next. */
-function tryToMake(directory: string): void {
-  try {
-    makeDirectories(directory, 0o700)
-  } catch {
-    // Then there is nothing to remember in, and the next run asks again.
   }
 }
 

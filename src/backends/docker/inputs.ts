@@ -2,9 +2,9 @@
  * Facts about this process and its client that the docker backend needs.
  * Edge: /proc, the package's own files, the caller's environment.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { type DockerFact, nativeDirectory, ownIdentity, ownUmask } from '../run-kit.ts'
+import { type DockerFact, nativeDirectory, ownIdentity, ownUmask, textOf } from '../run-kit.ts'
 import { clientEnvironment } from './client-environment.ts'
 import type { DockerInputs } from './command-environment.ts'
 
@@ -51,18 +51,9 @@ function platformNow(): DockerInputs['platform'] {
   return process.platform === 'darwin' || process.platform === 'win32' ? process.platform : 'linux'
 }
 
-function readIfThere(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    // Gone, or no /proc on this system: both mean "not known from here".
-    return undefined
-  }
-}
-
 /** Without /proc the client is remote anyway and nothing here bounds the container. */
 function hardLimits(): DockerInputs['hardLimits'] {
-  const limits = readIfThere('/proc/self/limits') ?? ''
+  const limits = textOf('/proc/self/limits')
   const hard = (name: string): number => {
     const word = new RegExp(`^${name} +\\S+ +(\\S+)`, 'm').exec(limits)?.[1]
     return word === undefined || word === 'unlimited' ? Number.MAX_SAFE_INTEGER : Number(word)

@@ -3,9 +3,9 @@
  * answer, docker a tenth.
  * Edge: file system (metadata of the files that a client reads, never their content).
  */
-import { readdirSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
-import type { DockerFact, FoundProgram, ObserverQuestion } from '../run-kit.ts'
+import { type DockerFact, type FoundProgram, namesIn, type ObserverQuestion, orElse } from '../run-kit.ts'
 import { clientEnvironment } from './client-environment.ts'
 import { observeDaemon, programOf } from './observe.ts'
 
@@ -75,23 +75,17 @@ function filesOfPodman(env: ClientVariables): readonly string[] | undefined {
 
 /** For a directory its entries, too: a write to a file in it does not change the directory. */
 function look(files: readonly string[]): Seen {
-  const entries = files.flatMap((file) => entriesOf(file).map((name) => join(file, name)))
+  const entries = files.flatMap((file) =>
+    namesIn(file)
+      .toSorted()
+      .map((name) => join(file, name)),
+  )
   return Object.fromEntries([...files, ...entries].map((file) => [file, stampOf(file)]))
 }
 
-function entriesOf(directory: string): readonly string[] {
-  try {
-    return readdirSync(directory).sort()
-  } catch {
-    return [] // No directory.
-  }
-}
-
-function stampOf(file: string): string {
-  try {
+/** Empty for a file that is not there, or that a client of this user could not read either. */
+const stampOf = (file: string): string =>
+  orElse('', () => {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true })
     return [dev, ino, size, mtimeNs, ctimeNs].join(':')
-  } catch {
-    return '' // Not there, or not to be read by a client of this user either.
-  }
-}
+  })
