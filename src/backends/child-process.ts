@@ -6,6 +6,7 @@
  * At the deadline, or when the caller cancels, `stop` is asked to end it; whatever is left of the child after that is killed.
  * The end is the end of the process, not of its output: an orphan that keeps stdout open delays nothing.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, constants, openSync, unlinkSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,6 +14,7 @@ import { join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { SandboxError } from '../error.ts'
 import type { LentSignals } from '../os/passed-signals.ts'
+import { promised } from '../os/promised.ts'
 import { randomHex } from '../os/random-id.ts'
 import { HeadTail, type Listener, NO_CAPTURE } from './capture.ts'
 import { Delivery } from './delivery.ts'
@@ -275,12 +277,9 @@ export function armStopper(child: Stoppable, input: StopInput): Stopper {
   const state: { why: Pick<ChildEnd, 'cause' | 'cancelledBy'>; kill?: NodeJS.Timeout; deadline?: NodeJS.Timeout } = {
     why: { cause: 'exit' },
   }
-  let release: () => void = () => undefined
-  const stopped = new Promise<void>((resolve) => {
-    release = resolve
-  })
+  const stopped = promised<void>()
   const end = (why: Pick<ChildEnd, 'cause' | 'cancelledBy'>): void => {
-    release()
+    stopped.resolve()
     if (state.why.cause !== 'exit' || child.exitCode !== null || child.signalCode !== null) return
     state.why = why
     state.kill = setTimeout(() => child.kill('SIGKILL'), STOP_GRACE_MS)
@@ -303,7 +302,7 @@ export function armStopper(child: Stoppable, input: StopInput): Stopper {
   signal?.addEventListener('abort', cancel)
   const giveBack = signals?.(pass)
   return {
-    stopped,
+    stopped: stopped.promise,
     disarm: () => {
       giveBack?.()
       clearTimeout(state.deadline)

@@ -2,12 +2,12 @@
  * Delivers a command's output to its listeners: one chunk after the other, however long a listener takes. The reader pauses while a
  * listener is busy. If it cannot pause, chunks wait here. Pure.
  */
+import { promised } from '../os/promised.ts'
 import type { Listener } from './capture.ts'
 
 export class Delivery {
   private readonly onIdle: () => void
-  private readonly released: Promise<void>
-  private letGo: () => void = () => undefined
+  private readonly released = promised<void>()
   private busy: Promise<unknown> = Promise.resolve()
   private idle = true
   private isReleased = false
@@ -16,9 +16,6 @@ export class Delivery {
   /** @param onIdle called when all that was handed over has been dealt with */
   constructor(onIdle: () => void) {
     this.onIdle = onIdle
-    this.released = new Promise((resolve) => {
-      this.letGo = resolve
-    })
   }
 
   /** Whether no listener is busy with a chunk. */
@@ -39,12 +36,12 @@ export class Delivery {
   release(): void {
     this.isReleased = true
     this.isDeaf = !this.idle
-    this.letGo()
+    this.released.resolve()
   }
 
   /** Resolves when every chunk so far has been handled, or when delivery waits for no listener. */
   async heard(): Promise<void> {
-    await Promise.race([this.busy, this.released])
+    await Promise.race([this.busy, this.released.promise])
   }
 
   private waitFor(pending: Promise<unknown>): void {

@@ -1,8 +1,10 @@
 /** Turns the one line of JSON that native/launch reports into an outcome. Pure. */
+
 import { constants } from 'node:os'
 import { posix } from 'node:path'
 import { type LaunchStatus, REASONS } from '../contract.ts'
 import type { ErrorCode } from '../error.ts'
+import { mappingIn } from '../text/json.ts'
 import { NO_CAPTURE } from './capture.ts'
 import type { ChildEnd } from './child-process.ts'
 import { signalName, withExitStatus } from './ending.ts'
@@ -10,12 +12,8 @@ import type { Capture, Guarded, NetworkReport, Outcome, SetupFailure } from './o
 
 /** @returns undefined for anything but a whole report: launch was killed before it could tell */
 export function parseLaunchStatus(line: string): LaunchStatus | undefined {
-  try {
-    const status = JSON.parse(line) as LaunchStatus
-    return REASONS.includes(status.reason) ? status : undefined
-  } catch {
-    return undefined // Half a line: its writer is gone.
-  }
+  const status = mappingIn(line) as LaunchStatus | undefined
+  return status !== undefined && REASONS.includes(status.reason) ? status : undefined
 }
 
 /** The end of the launch process and what it reported, as one outcome. */

@@ -3,8 +3,7 @@
  * Edge: the file system.
  */
 import { closeSync, createReadStream, fstatSync, ftruncateSync, openSync, readSync, statSync, writeSync } from 'node:fs'
-import { type HeldLock, holderOf, lockOf, SandboxError, tryLock } from '../core.ts'
-import { parsed } from './batch-line.ts'
+import { type HeldLock, holderOf, lockOf, mappingIn, SandboxError, tryLock } from '../core.ts'
 
 const LONGEST_LINE = 16 * 1024 * 1024
 const NEWLINE = 10
@@ -90,7 +89,7 @@ async function readResults(file: string, fd: number, isResumed: boolean): Promis
   let failed = 0
   if (whole > 0)
     for await (const line of linesOf(createReadStream(file, { end: whole - 1 }))) {
-      const { id, ok } = parsed(line) ?? {}
+      const { id, ok } = mappingIn(line) ?? {}
       if (typeof id !== 'string' || typeof ok !== 'boolean')
         throw new SandboxError('USAGE', `${file}: a line is no result of a batch`, { hint: 'take another file' })
       done.add(id)

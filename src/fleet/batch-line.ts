@@ -1,5 +1,16 @@
 /** Lines of a batch: a task in, a result out. Pure. */
-import { didYouMean, jsonLine, NEEDS, type Need, parseDuration, quoteText, quoteValue } from '../core.ts'
+import {
+  didYouMean,
+  isMapping,
+  jsonLine,
+  type Mapping,
+  mappingIn,
+  NEEDS,
+  type Need,
+  parseDuration,
+  quoteText,
+  quoteValue,
+} from '../core.ts'
 import type { Task, TaskReport } from './port.ts'
 import { taskProblem } from './task.ts'
 
@@ -13,7 +24,7 @@ const KEYS = ['id', 'command', 'stdin', 'env', 'timeout', 'require']
 
 /** @param number from 1: the ID of a line that names none */
 export function readTaskLine(text: string, number: number, directory: string): Task | WrongLine {
-  const value = parsed(text)
+  const value = mappingIn(text)
   if (value === undefined) return { id: String(number), problem: `line ${number}: expected an object of JSON` }
   const id = typeof value['id'] === 'string' || typeof value['id'] === 'number' ? String(value['id']) : String(number)
   const task = taskOf(value, id, directory)
@@ -22,7 +33,7 @@ export function readTaskLine(text: string, number: number, directory: string): T
 }
 
 /** @returns what is wrong with it */
-function taskOf(value: Readonly<Record<string, unknown>>, id: string, directory: string): Task | string {
+function taskOf(value: Mapping, id: string, directory: string): Task | string {
   const unknown = Object.keys(value).find((key) => !KEYS.includes(key))
   if (unknown !== undefined) return `${quoteText(unknown)}: no key of a task.${didYouMean(unknown, KEYS)}`
   const { command, stdin, env = {}, timeout, require = [] } = value
@@ -51,23 +62,10 @@ function wordsOf(command: unknown): readonly string[] | undefined {
 }
 
 const isVariables = (value: unknown): value is Readonly<Record<string, string>> =>
-  typeof value === 'object' &&
-  value !== null &&
-  !Array.isArray(value) &&
-  Object.values(value).every((one) => typeof one === 'string')
+  isMapping(value) && Object.values(value).every((one) => typeof one === 'string')
 
 const isNeeds = (value: unknown): value is readonly Need[] =>
   Array.isArray(value) && value.every((need) => NEEDS.some((known) => known === need))
-
-export function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
-    return isObject ? (value as Readonly<Record<string, unknown>>) : undefined
-  } catch {
-    return undefined
-  }
-}
 
 export const isOk = (report: TaskReport): boolean => report.status === 'finished' && report.exitCode === 0
 

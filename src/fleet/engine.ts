@@ -21,6 +21,7 @@ import {
   type TaskReport,
   type TaskSource,
 } from './port.ts'
+import { pause } from './retry.ts'
 import { narrowedBy, taskProblem } from './task.ts'
 import { packChanges, type Stamps, stampFiles, TooManyFiles } from './task-files.ts'
 import type { TaskPlace, TaskPlaces } from './task-places.ts'
@@ -230,23 +231,19 @@ function watchForCancel({ task, source }: TaskRun): {
   readonly end: () => Promise<void>
 } {
   const cancel = new AbortController()
-  const state: { timer?: NodeJS.Timeout; isOver: boolean; asking?: Promise<void> } = { isOver: false }
-  const ask = async (): Promise<void> => {
-    if (await source.isCancelled(task)) cancel.abort('SIGTERM')
-    else if (!state.isOver) wait()
+  const over = new AbortController()
+  const watch = async (): Promise<void> => {
+    while (!over.signal.aborted && !cancel.signal.aborted) {
+      await pause(CANCEL_CHECK_MS, over.signal)
+      if (!over.signal.aborted && (await source.isCancelled(task))) cancel.abort('SIGTERM')
+    }
   }
-  const wait = (): void => {
-    state.timer = setTimeout(() => {
-      state.asking = ask()
-    }, CANCEL_CHECK_MS).unref()
-  }
-  wait()
+  const watching = watch()
   return {
     signal: cancel.signal,
     end: async () => {
-      state.isOver = true
-      clearTimeout(state.timer)
-      await state.asking
+      over.abort()
+      await watching
     },
   }
 }

@@ -2,7 +2,7 @@
  * Requests to one server: bounded in time and bytes; only this server gets the token.
  * Edge: the network, the clock.
  */
-import { neutralise } from '../core.ts'
+import { type Mapping, mappingIn, neutralise } from '../core.ts'
 
 export interface ClientOptions {
   /** Base of all paths. */
@@ -16,7 +16,7 @@ export interface ClientOptions {
 export interface Answer {
   readonly status: number
   /** Of JSON; an empty object where it is none. */
-  readonly body: Readonly<Record<string, unknown>>
+  readonly body: Mapping
 }
 
 export interface Asked {
@@ -66,7 +66,8 @@ export class ServerClient {
       signal: within(withinMs, signal),
       ...(body !== undefined && { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
     })
-    return { status: response.status, body: jsonOf(await boundedText(response)) }
+    // A proxy in between answers with pages: then only the status counts.
+    return { status: response.status, body: mappingIn(await boundedText(response)) ?? {} }
   }
 
   /**
@@ -136,14 +137,4 @@ async function boundedText(response: Response): Promise<string> {
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')
-}
-
-/** A proxy in between answers with pages: then only the status counts. */
-function jsonOf(text: string): Answer['body'] {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Answer['body']) : {}
-  } catch {
-    return {}
-  }
 }

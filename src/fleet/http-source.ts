@@ -6,7 +6,8 @@
  *
  * A job is in the journal from before it is a task until the server has its report.
  */
-import { NEEDS, type Need, neutralise } from '../core.ts'
+import { z } from 'zod'
+import { isMapping, type Mapping, NEEDS, neutralise } from '../core.ts'
 import { ProtocolError, type ServerClient, StatusError } from './http-client.ts'
 import type { Journal, ReportRequest } from './journal.ts'
 import type { FinishedTask, RefusedTask, Task, TaskOutput, TaskReport, TaskSource } from './port.ts'
@@ -26,13 +27,15 @@ export interface HttpSourceOptions {
   readonly log: (line: string) => void
 }
 
-interface Job {
-  readonly jobId: string
-  readonly command: string
-  readonly fileUrl?: string
-  readonly timeoutMs?: number
-  readonly require?: readonly Need[]
-}
+const EXPECTED_NEEDS = `expected a list of ${NEEDS.join(', ')}`
+
+/** A job as servers give it out; fields without a value are absent. */
+const JOB = z.object({
+  command: z.string('expected a text'),
+  fileUrl: z.string('expected an address').nullish(),
+  timeoutMs: z.number('expected milliseconds').nullish(),
+  require: z.array(z.enum(NEEDS, EXPECTED_NEEDS), EXPECTED_NEEDS).nullish(),
+})
 
 /** A server that holds a poll until there is a job answers within this. */
 const POLL_WITHIN_MS = 90_000
@@ -155,20 +158,18 @@ export class HttpSource implements TaskSource {
     return undefined
   }
 
-  private async askForJob(signal: AbortSignal): Promise<Readonly<Record<string, unknown>> | undefined> {
+  private async askForJob(signal: AbortSignal): Promise<Mapping | undefined> {
     const { client, workerId, register } = this.options
     const path = `api/jobs/get-job?workerId=${encodeURIComponent(workerId)}&wait=${HOLD_S}`
     const answer = await client.ask(path, { signal, withinMs: POLL_WITHIN_MS })
     const { job } = answer.body
     if (answer.status === 404) await register()
     else if (answer.status > 299) throw new StatusError('get-job', answer)
-    return answer.status === 200 && typeof job === 'object' && job !== null
-      ? (job as Readonly<Record<string, unknown>>)
-      : undefined
+    return answer.status === 200 && isMapping(job) ? job : undefined
   }
 
   /** @returns undefined for what is not run: it is under way, was reported already, or cannot be understood */
-  private async accept(found: Readonly<Record<string, unknown>>): Promise<Task | undefined> {
+  private async accept(found: Mapping): Promise<Task | undefined> {
     const { journal, log } = this.options
     const { jobId } = found
     if (typeof jobId !== 'string' || jobId === '' || jobId.length > 256) {
@@ -184,10 +185,9 @@ export class HttpSource implements TaskSource {
     }
     journal.taken(jobId)
     this.held.add(jobId)
-    const job = jobOf(jobId, found)
-    const task = typeof job === 'string' ? undefined : this.taskOf(job)
-    const problem = typeof job === 'string' ? job : taskProblem(task as Task)
-    if (problem === undefined) return task
+    const task = this.taskOf(jobId, found)
+    const problem = typeof task === 'string' ? task : taskProblem(task)
+    if (problem === undefined) return task as Task
     await this.report(
       { id: jobId, commands: [] },
       { status: 'refused', cause: 'invalid', message: problem, elsewhere: false },
@@ -195,14 +195,17 @@ export class HttpSource implements TaskSource {
     return undefined
   }
 
-  /** `filename` is not used: what a server calls a file is nothing on this machine. */
-  private taskOf({ jobId, command, fileUrl, timeoutMs, require }: Job): Task {
+  /** `filename` is not used: what a server calls a file is nothing on this machine. @returns what is wrong with it */
+  private taskOf(id: string, found: Mapping): Task | string {
+    const read = JOB.safeParse(found)
+    if (!read.success) return read.error.issues.map(({ path, message }) => `${String(path[0])}: ${message}`)[0] ?? ''
+    const { command, fileUrl, timeoutMs, require } = read.data
     return {
-      id: jobId,
+      id,
       commands: commandLines(command),
-      ...(fileUrl !== undefined && { files: { open: (signal) => this.download(fileUrl, signal) } }),
-      ...(timeoutMs !== undefined && { timeoutMs }),
-      ...(require !== undefined && { require }),
+      ...(fileUrl && { files: { open: (signal) => this.download(fileUrl, signal) } }),
+      ...(typeof timeoutMs === 'number' && { timeoutMs }),
+      ...(require && { require }),
     }
   }
 
@@ -278,26 +281,7 @@ const CRASHED: RefusedTask = {
   elsewhere: true,
 }
 
-/** @returns what is wrong with it */
-function jobOf(jobId: string, found: Readonly<Record<string, unknown>>): Job | string {
-  const { command, fileUrl, timeoutMs, require } = found
-  if (typeof command !== 'string') return 'command: expected a text'
-  if (fileUrl !== undefined && fileUrl !== null && typeof fileUrl !== 'string') return 'fileUrl: expected an address'
-  if (timeoutMs !== undefined && timeoutMs !== null && typeof timeoutMs !== 'number')
-    return 'timeoutMs: expected milliseconds'
-  const needs = require === undefined || require === null ? [] : require
-  const isKnown = (need: unknown): need is Need => NEEDS.some((known) => known === need)
-  if (!Array.isArray(needs) || !needs.every(isKnown)) return `require: expected a list of ${NEEDS.join(', ')}`
-  return {
-    jobId,
-    command,
-    ...(typeof fileUrl === 'string' && fileUrl !== '' && { fileUrl }),
-    ...(typeof timeoutMs === 'number' && { timeoutMs }),
-    ...(needs.length > 0 && { require: needs }),
-  }
-}
-
-function finishedBody(jobId: string, report: FinishedTask): Readonly<Record<string, unknown>> {
+function finishedBody(jobId: string, report: FinishedTask): Mapping {
   const { status: _, stderr, message, warnings, resultZip, ...rest } = report
   const lines = [...(message === '' ? [] : [message]), ...warnings].map((line) => `llm-do: ${line}\n`)
   const separator = lines.length === 0 || stderr === '' || stderr.endsWith('\n') ? '' : '\n'
@@ -316,7 +300,7 @@ function finishedBody(jobId: string, report: FinishedTask): Readonly<Record<stri
 /** A number for servers that know only numbers: the sandbox, not the command, has failed. */
 const SANDBOX_FAILED = 125
 
-function refusedBody({ cause, code, message, elsewhere }: RefusedTask): Readonly<Record<string, unknown>> {
+function refusedBody({ cause, code, message, elsewhere }: RefusedTask): Mapping {
   const advice = elsewhere ? ' (another machine may run it)' : ''
   return {
     errorMessage: `${code === undefined ? '' : `${code}: `}${message}${advice}`,

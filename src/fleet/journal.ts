@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { dropOldest, isOwnDirectory, makeDirectories, readPrivateFile, writePrivateFile } from '../core.ts'
+import { dropOldest, isOwnDirectory, jsonIn, makeDirectories, readPrivateFile, writePrivateFile } from '../core.ts'
 
 /** A request of submit-result. */
 export interface ReportRequest {
@@ -108,10 +108,5 @@ export class Journal {
 
 /** @returns undefined for what no agent has written, or not as a whole */
 function entryIn(text: string): JournalEntry | undefined {
-  try {
-    const entry = ENTRY.safeParse(JSON.parse(text))
-    return entry.success ? (entry.data as JournalEntry) : undefined
-  } catch {
-    return undefined // No JSON.
-  }
+  return ENTRY.safeParse(jsonIn(text)).data as JournalEntry | undefined
 }

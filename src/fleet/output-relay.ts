@@ -4,7 +4,7 @@
  * Edge: timers.
  */
 import { StringDecoder } from 'node:string_decoder'
-import type { Listener } from '../core.ts'
+import { type Listener, type Promised, promised } from '../core.ts'
 import type { TaskOutput } from './port.ts'
 
 /** UTF-16 units of a piece: at most three bytes of UTF-8 each, so below 64 KiB. */
@@ -26,7 +26,7 @@ export class OutputRelay {
   private units = 0
   private sending: Promise<void> | undefined
   /** While the command waits. */
-  private room: { readonly made: Promise<void>; readonly make: () => void } | undefined
+  private room: Promised<void> | undefined
   private stopGathering = (): void => undefined
   private isEnding = false
 
@@ -62,7 +62,7 @@ export class OutputRelay {
     })
     if (this.units <= ENOUGH_UNITS) return undefined
     this.room ??= promised()
-    return this.room.made
+    return this.room.promise
   }
 
   private async sendAll(): Promise<void> {
@@ -76,7 +76,7 @@ export class OutputRelay {
       this.units -= text.length
       await this.send({ stream: first.stream, text })
       if (this.units > ENOUGH_UNITS) continue
-      this.room?.make()
+      this.room?.resolve()
       this.room = undefined
     }
   }
@@ -90,14 +90,6 @@ export class OutputRelay {
       }
     })
   }
-}
-
-function promised(): { readonly made: Promise<void>; readonly make: () => void } {
-  let make = (): void => undefined
-  const made = new Promise<void>((resolve) => {
-    make = resolve
-  })
-  return { made, make }
 }
 
 /** At most so many units, and not between the two halves of a character. */

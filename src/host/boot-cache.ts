@@ -5,6 +5,7 @@
  * One private file a key, `facts-<checksum of the key>.json`, in a directory that only this user can write: 0700 and owned by the user,
  * else it is not used.
  */
+
 import { lstatSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fnv1a64 } from '../os/checksum.ts'
@@ -15,6 +16,7 @@ import {
   readPrivateFile,
   writePrivateFile,
 } from '../os/private-files.ts'
+import { mappingIn } from '../text/json.ts'
 
 /** Files kept; the oldest go. Each boot, user, container and terminal session has its own key. */
 const MOST_FILES = 32
@@ -59,7 +61,7 @@ export interface CacheInputs {
 export function recall({ directory, key, uid }: CacheInputs): unknown {
   if (!isOwnDirectory(directory, uid)) return undefined
   const bytes = readPrivateFile(join(directory, nameFor(key)), { uid, most: LARGEST_FILE })
-  const entry = bytes === undefined ? undefined : parsed(bytes.toString('utf8'))
+  const entry = bytes === undefined ? undefined : mappingIn(bytes.toString('utf8'))
   return entry?.key === key ? entry.value : undefined
 }
 
@@ -94,14 +96,4 @@ export async function recallOrFind<V>(inputs: CacheInputs | undefined, sought: S
 
 function nameFor(key: string): string {
   return `facts-${fnv1a64(Buffer.from(key))}.json`
-}
-
-function parsed(text: string): { readonly key?: unknown; readonly value?: unknown } | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return value !== null && typeof value === 'object' ? value : undefined
-  } catch {
-    // Not ours, or cut: the same as not there.
-    return undefined
-  }
 }

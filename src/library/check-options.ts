@@ -2,9 +2,11 @@
  * The options of the library's functions, looked at before anything is done: an unknown name or a value of another kind is a mistake of
  * the calling program. What the values of a policy mean is checked with the policy. Pure.
  */
+
 import type { ErrorCode } from '../error.ts'
 import { APPLY_CHOICES } from '../run/plan-run.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
+import { isMapping } from '../text/json.ts'
 import { quoteText, quoteValue } from '../text/units.ts'
 
 /** A call that cannot be understood: a TypeError with the code OPTIONS_INVALID. Nothing has been done. */
@@ -29,7 +31,6 @@ const kind =
     is(value) ? undefined : expected
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
-const isMapping = (value: unknown): value is object => isObject(value) && !Array.isArray(value)
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isTextOrNothing = (value: unknown): boolean => value === undefined || isText(value)
 const isFunction = (value: unknown): boolean => typeof value === 'function'

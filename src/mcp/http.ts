@@ -9,7 +9,7 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { boundedBody, ConnectionPlaces, HEAD_MS, LOOK_MS, SandboxError } from '../core.ts'
+import { boundedBody, ConnectionPlaces, HEAD_MS, jsonIn, LOOK_MS, SandboxError } from '../core.ts'
 import type { Runner } from './runner.ts'
 import { isInitializeRequest, StreamableHTTPServerTransport } from './sdk.ts'
 import { serverFor } from './server.ts'
@@ -99,7 +99,7 @@ async function handle({ request, response, clients, token }: Exchange): Promise<
   if (form !== undefined) return refuse(response, ...form)
   const body = await boundedBody(request, MOST_BODY_BYTES)
   if (body === undefined) return refuse(response, 413, `a request has at most ${MOST_BODY_BYTES} bytes`)
-  const message = parse(body)
+  const message = jsonIn(body.toString('utf8'))
   if (message === undefined) return refuse(response, 400, 'the body is not JSON', PARSE_ERROR)
   const client = isInitializeRequest(message) ? await clients.open() : clients.of(request)
   if (client === undefined) return refuse(response, ...noSession(request))
@@ -152,15 +152,6 @@ function refuse(response: ServerResponse, status: number, message: string, code 
     ...(status === 401 && { 'www-authenticate': 'Bearer' }),
   })
   response.end(`${JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null })}\n`)
-}
-
-/** @returns undefined for invalid JSON */
-function parse(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
 }
 
 /** As if the client had said so. */

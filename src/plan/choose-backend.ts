@@ -12,6 +12,7 @@ import { type BackendOffer, KERNEL_HOLDERS, type Lack, NFTABLES_FIX } from './of
 
 export interface ChoiceInputs {
   readonly policy: Policy
+  /** Needs of the policy; `policy.require` is added. */
   readonly needs: readonly Need[]
   readonly facts: HostFacts
   /** Of every backend, in the order in which `auto` takes them. */

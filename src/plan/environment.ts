@@ -202,11 +202,7 @@ export function commandEnvironment(
   )
 }
 
-export interface WorkdirInputs {
-  readonly policy: Policy
-  readonly request: Request
-  readonly paths: PathFacts
-  readonly zones: readonly PlannedZone[]
+export interface WorkdirInputs extends Pick<EnvironmentInputs, 'policy' | 'request' | 'paths' | 'zones'> {
   readonly workspace: string
 }
 

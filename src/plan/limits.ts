@@ -12,11 +12,7 @@ export interface PlannedLimit {
 }
 
 /** Per second and disk; what is absent has no limit. */
-export interface PlannedRates {
-  readonly readBps?: number
-  readonly writeBps?: number
-  readonly readIops?: number
-  readonly writeIops?: number
+export interface PlannedRates extends Readonly<Partial<Record<(typeof IO_RATES)[number], number>>> {
   readonly by: HeldBy
 }
 

@@ -7,11 +7,11 @@ import { isTerminated, namedHosts, printHostPort } from '../network/termination.
 import type { GitIdentity, GitSigning } from '../network/tools/git.ts'
 import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING } from '../policy/protected.ts'
-import { type Need, seccompName } from '../policy/values.ts'
+import { seccompName } from '../policy/values.ts'
 import type { MountWay } from '../seccomp/ways.ts'
 import { shellWord } from '../text/shell-word.ts'
 import { cacheWarnings } from './caches.ts'
-import { allNeeds, chooseBackend } from './choose-backend.ts'
+import { allNeeds, type ChoiceInputs, chooseBackend } from './choose-backend.ts'
 import { detachProblems } from './detach.ts'
 import { plannedDevices } from './devices.ts'
 import { closesTmp, plannedVariables, resolveWorkdir, VAR_TMP, variableProblems } from './environment.ts'
@@ -30,14 +30,8 @@ import { plannedTrust, trustProblems } from './trust.ts'
 import { environmentLinks } from './virtual-environment.ts'
 import { byText, isBelow, isWithin, shown, WORKSPACE } from './well-known-paths.ts'
 
-export interface PlanInputs {
-  readonly policy: Policy
-  readonly facts: HostFacts
+export interface PlanInputs extends ChoiceInputs {
   readonly request: Request
-  /** Needs of the policy; `policy.require` is added. */
-  readonly needs: readonly Need[]
-  /** Of every backend, in the order in which `auto` takes them. */
-  readonly offers: readonly BackendOffer[]
   /** The compiled system call filter of the policy, hexadecimal, empty for `off`. */
   readonly seccompFilter: (arch: HostFacts['arch']) => string
   /** Mount operations that this filter allows a command. */
@@ -91,17 +85,22 @@ function requestProblems({ facts, request, policy }: PlanInputs): readonly strin
   const gone =
     kind === 'directory' ? [] : [`the working directory ${shown(request.cwd)} is ${kind === 'missing' ? 'gone' : kind}`]
   const trust = trustProblems(policy.network, facts.paths)
-  const agent =
-    policy.sshAgent && request.sshAgentSocket === undefined
-      ? ['ssh-agent: SSH_AUTH_SOCK is not set, so there is no agent to show']
-      : []
-  const { cgroupParent } = policy
-  const cgroup =
-    cgroupParent !== undefined && facts.cgroup.rung !== 'parent'
-      ? [`cgroupParent: ${shown(cgroupParent)} cannot be used: ${facts.cgroup.lacking}`]
-      : []
-  return [...gone, ...trust, ...agent, ...cgroup]
+  const { cgroupParent, sshAgent } = policy
+  return [
+    ...gone,
+    ...trust,
+    ...when(
+      sshAgent && request.sshAgentSocket === undefined,
+      'ssh-agent: SSH_AUTH_SOCK is not set, so there is no agent to show',
+    ),
+    ...when(
+      cgroupParent !== undefined && facts.cgroup.rung !== 'parent',
+      `cgroupParent: ${shown(cgroupParent ?? '')} cannot be used: ${facts.cgroup.lacking}`,
+    ),
+  ]
 }
+
+const when = (is: boolean, text: string): readonly string[] => (is ? [text] : [])
 
 function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): Plan {
   const { policy, facts, request } = inputs
@@ -169,12 +168,13 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
     ...(policy.dieWithParent ? { dieWithParent: true } : {}),
     warnings: [
       ...(inputs.warnings ?? []),
-      ...parentWarnings(policy, request),
-      ...recordWarnings(policy),
-      ...upstreamWarnings(inputs, choice),
+      ...when(policy.dieWithParent && request.isParentUnseen === true, PARENT_UNSEEN),
+      ...when(policy.network.record === true, RECORDED),
+      ...when(isUpstreamUnused(inputs, choice), NO_UPSTREAM),
       ...(request.authorities?.warnings ?? []),
       ...terminationWarnings(policy),
-      ...observerWarnings(policy),
+      // The kernel has one listener for each process.
+      ...when(policy.explain && policy.seccomp === 'nested', NO_SECOND_LISTENER),
       ...cacheWarnings(policy, request),
       ...warnOfKnownSockets(zones, request.sshAgentSocket),
       ...(choice.warnings ?? []),
@@ -215,34 +215,17 @@ function plannedAuthorities({ request }: PlanInputs, { traits }: BackendOffer): 
   return files.length === 0 ? {} : { authorities: files.map(({ file, target }) => ({ file, target })) }
 }
 
-function upstreamWarnings({ policy: { network }, request: { upstream } }: PlanInputs, { traits }: BackendOffer) {
-  return network.mode !== 'restricted' || upstream === undefined || traits.root === 'assembled'
-    ? []
-    : ['hosts are reached directly, and not by the proxy of https_proxy: only the namespace backend uses it']
-}
+const isUpstreamUnused = ({ policy, request }: PlanInputs, { traits }: BackendOffer): boolean =>
+  policy.network.mode === 'restricted' && request.upstream !== undefined && traits.root !== 'assembled'
 
-function recordWarnings({ network }: Policy): readonly string[] {
-  return network.record === true
-    ? [
-        'the network is recorded, not restricted: every public name can be reached; the result lists the --allow-host flags that were needed',
-      ]
-    : []
-}
-
-/** The kernel has one listener for each process. */
-function parentWarnings({ dieWithParent }: Policy, { isParentUnseen }: Request): readonly string[] {
-  return dieWithParent && isParentUnseen
-    ? [
-        'dieWithParent: what started llm-do is in another pid namespace, so its end cannot be seen: the run goes on after it',
-      ]
-    : []
-}
-
-function observerWarnings({ explain, seccomp }: Policy): readonly string[] {
-  return explain && seccomp === 'nested'
-    ? ['explain: a sandbox inside that watches system calls itself (a seccomp listener) is refused that with EBUSY']
-    : []
-}
+const PARENT_UNSEEN =
+  'dieWithParent: what started llm-do is in another pid namespace, so its end cannot be seen: the run goes on after it'
+const RECORDED =
+  'the network is recorded, not restricted: every public name can be reached; the result lists the --allow-host flags that were needed'
+const NO_UPSTREAM =
+  'hosts are reached directly, and not by the proxy of https_proxy: only the namespace backend uses it'
+const NO_SECOND_LISTENER =
+  'explain: a sandbox inside that watches system calls itself (a seccomp listener) is refused that with EBUSY'
 
 /** A credential alone opens no connection. */
 function terminationWarnings({ network }: Policy): readonly string[] {
@@ -292,12 +275,12 @@ function unheldProtections(
   })
 }
 
-/** Only an assembled root shows the host's own programs; an image brings its own. */
 /** The command sees no more of the host than the plan lists. */
 function isShownByPlan({ root, opensByPath }: BackendTraits): boolean {
   return root === 'assembled' || opensByPath
 }
 
+/** Only an assembled root shows the host's own programs; an image brings its own. */
 function toolchainsFor(
   { policy, request, facts }: PlanInputs,
   { traits }: BackendOffer,
@@ -373,7 +356,7 @@ function commandWarnings(
   return [
     ...hiddenCommand({ request, paths: facts.paths, zones }),
     ...signingWarnings(inputs),
-    ...(policy.sshAgent ? agentWarnings(facts) : []),
+    ...when(policy.sshAgent && facts.uid === 0, AGENT_OF_ROOT),
   ]
 }
 
@@ -424,10 +407,5 @@ function unsigned({ sshAgent }: Policy, { key }: GitSigning): string {
 }
 
 /** OpenSSH's agent asks the kernel who calls (SO_PEERCRED) and answers its own user and root; the command of root is neither. */
-function agentWarnings({ uid }: PlanInputs['facts']): readonly string[] {
-  return uid === 0
-    ? [
-        'ssh-agent: as root the command has a user id of its own, which an agent of OpenSSH does not answer; run llm-do as the user of the agent',
-      ]
-    : []
-}
+const AGENT_OF_ROOT =
+  'ssh-agent: as root the command has a user id of its own, which an agent of OpenSSH does not answer; run llm-do as the user of the agent'

@@ -1,9 +1,10 @@
 /** Options become one layer: what each sets is added to what the others set, with the place of each. Pure. */
+
+import { isMapping } from '../text/json.ts'
 import type { SandboxInput } from './keys/index.ts'
 import type { FlagValues } from './keys/key.ts'
 import type { PolicyLayer } from './layer.ts'
 import { OPTIONS, type OptionDeclaration } from './options.ts'
-import { isMapping } from './value-at.ts'
 import type { Layer } from './values.ts'
 
 /** The given options: `true` for a switch (and for an optional value left out), a list for a repeated one. Keys are option names. */

@@ -2,11 +2,11 @@
 import { readYaml } from '../config/yaml.ts'
 import { SandboxError } from '../error.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
+import { isMapping } from '../text/json.ts'
 import { quoteText, quoteValue } from '../text/units.ts'
 import type { SandboxInput } from './keys/index.ts'
 import { invalidPolicy } from './policy-error.ts'
 import { type ParsedProfile, profileLayer } from './profile-layer.ts'
-import { isMapping } from './value-at.ts'
 
 /**
  * Reads the text of a profile.

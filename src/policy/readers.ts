@@ -1,4 +1,5 @@
 /** Readers of the values a policy is made of, apart from sizes and times: words, names, paths, hosts. All pure. */
+
 import { domainToASCII } from 'node:url'
 import { parseRange, printRange } from '../network/address.ts'
 import { canonicalName, type HostRule, LOCAL_NAME, parseRule, printRule } from '../network/host-rule.ts'
@@ -6,6 +7,7 @@ import { parseHostPort, parseRequestRule, printHostPort, printRequestRule } from
 import { TOOL_NAMES, toolOf } from '../network/tools/names.ts'
 import { listWords } from '../text/choices.ts'
 import { nearest } from '../text/did-you-mean.ts'
+import { isMapping } from '../text/json.ts'
 import { type Misunderstood, misunderstood, type Reader, type Reading, understood } from '../text/units.ts'
 
 /** One of some words. */
@@ -121,9 +123,7 @@ export const readInherited: Reader<string> = (value) => {
 
 /** Variables with values. A value is never repeated in a message: it may be a secret. */
 export const readVariables: Reader<Readonly<Record<string, string>>> = (value) => {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return misunderstood('a mapping of variable names to text', value)
-  }
+  if (!isMapping(value)) return misunderstood('a mapping of variable names to text', value)
   const wrong = Object.entries(value)
     .map(wrongVariable)
     .find((reading) => reading !== undefined)
@@ -220,7 +220,7 @@ const EXPECTED_HOSTS = 'a mapping of host names to addresses, such as { db.examp
 
 /** Names in canonical form, addresses in their shortest. Names of this host itself are taken. */
 export const readHosts: Reader<Readonly<Record<string, string>>> = (value) => {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return misunderstood(EXPECTED_HOSTS, value)
+  if (!isMapping(value)) return misunderstood(EXPECTED_HOSTS, value)
   const read = Object.entries(value).map(([name, address]) => [readOwnName(name), readAddress(address)] as const)
   const wrong = read.flat().find((reading) => !reading.ok)
   if (wrong !== undefined) return wrong as Reading<never> & { ok: false }

@@ -2,7 +2,9 @@
  * The schema of a policy, made from the declarations in keys/: it validates what people write and turns it into plain numbers and
  * words (bytes, milliseconds). Unknown keys are refused. The JSON schemas for editors come from it too.
  */
+
 import { z } from 'zod'
+import { isMapping } from '../text/json.ts'
 import type { Reader } from '../text/units.ts'
 import { ABOUT, KEYS, type ParsedSandbox } from './keys/index.ts'
 import { type Field, type Fields, isSection, type Key, type KeyMeaning, type Section } from './keys/key.ts'
@@ -70,7 +72,7 @@ function schemaOf(field: Field): z.ZodType {
 
 function wordOrMapping({ read, fields, join }: Extract<Field['shape'], { kind: 'word-or-mapping' }>): z.ZodType {
   return z.unknown().transform((value, context) => {
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    if (isMapping(value)) {
       const mapping = mappingOf(fields).safeParse(value)
       if (mapping.success) return join(mapping.data as never)
       for (const issue of mapping.error.issues) context.addIssue({ ...issue, path: [...issue.path] } as never)
@@ -85,7 +87,7 @@ function wordOrMapping({ read, fields, join }: Extract<Field['shape'], { kind: '
 
 /** Old names become the new ones; where the new one is present, too, an old name is an unknown key like any other. */
 function renameOld(value: unknown, renamed: Section['renamed']): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+  if (!isMapping(value)) return value
   const entries = Object.entries(value).map(([name, inner]) => {
     const now = Object.hasOwn(renamed, name) ? renamed[name] : undefined
     return now === undefined || Object.hasOwn(value, now) ? [name, inner] : [now, inner]

@@ -1,11 +1,12 @@
 /**
  * Layers, validated. The schema is loaded only for values that were not parsed when the program was built. Pure.
  */
+
+import { isMapping } from '../text/json.ts'
 import { BUILT_IN } from './built-in.ts'
 import { inOrder, type PolicyLayer } from './layer.ts'
 import { PRECOMPILED } from './precompiled.ts'
 import type { CheckedLayer } from './validate-layer.ts'
-import { isMapping } from './value-at.ts'
 
 /** All layers of a policy, from the built-in one to that of the highest authority. */
 export async function checkLayers(layers: readonly PolicyLayer[]): Promise<readonly CheckedLayer[]> {

@@ -1,4 +1,5 @@
 /** Reading and changing plain data by dotted keys. Pure. */
+import { isMapping } from '../text/json.ts'
 
 /** @returns undefined where a part of the way is missing */
 export const valueAt = (data: unknown, path: string): unknown =>
@@ -11,6 +12,3 @@ export function withValueAt<Data extends object>(data: Data, path: string, value
   const inner = (data as Readonly<Record<string, unknown>>)[first]
   return { ...data, [first]: withValueAt(isMapping(inner) ? inner : {}, rest.join('.'), value) }
 }
-
-export const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)

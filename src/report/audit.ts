@@ -3,7 +3,9 @@
  * removed or slipped in later breaks the chain from there on. (Lines cut off at the very end leave a valid shorter
  * chain: to notice that, keep the last hash somewhere else.) Values of the environment are never written.
  */
+
 import { createHash } from 'node:crypto'
+import { mappingIn } from '../text/json.ts'
 import type { Result } from './result.ts'
 
 /** `prev` of the first line. */
@@ -63,17 +65,8 @@ export function auditLine(entry: AuditEntry, previous: string): string {
 
 /** The problem of one line, `undefined` for none. */
 export function checkAuditLine(line: string | Uint8Array, previous: string): string | undefined {
-  const entry = parse(typeof line === 'string' ? line : Buffer.from(line).toString('utf8'))
+  const entry = mappingIn(typeof line === 'string' ? line : Buffer.from(line).toString('utf8'))
   if (entry === undefined) return 'is not a JSON object: its writer died half-way, or the file was edited by hand'
   if (entry['prev'] === previous) return undefined
   return `does not continue the line before: expected prev ${previous}, got ${JSON.stringify(entry['prev'] ?? null)}`
-}
-
-function parse(line: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(line)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined // "Not JSON" is an answer here, not a failure.
-  }
 }

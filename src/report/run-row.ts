@@ -2,7 +2,9 @@
  * A line of an audit log, or of the results of a batch -> what the page of `llm-do report` shows of the run. Pure.
  * The commands in it may be hostile: every text is made visible here, and the page never reads one as markup (report-page.ts).
  */
+
 import { REASONS } from '../contract.ts'
+import { isMapping, type Mapping, mappingIn } from '../text/json.ts'
 import { shellWord } from '../text/shell-word.ts'
 import { neutralise } from './text.ts'
 
@@ -47,11 +49,6 @@ const DENIALS_MAX = 50
 const LIMITS: ReadonlySet<string> = new Set(['timeout', 'memory', 'cpu-time', 'disk', 'pids'])
 const KNOWN: ReadonlySet<string> = new Set(REASONS)
 
-type Fields = Readonly<Record<string, unknown>>
-
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 function shown(value: unknown): string | undefined {
   if (typeof value !== 'string' || value === '') return undefined
   const text = neutralise(value.slice(0, TEXT_MAX))
@@ -61,20 +58,20 @@ function shown(value: unknown): string | undefined {
 const amount = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) ? Math.round(value * 1000) / 1000 : undefined
 
-function commandOf({ argv, id }: Fields): string | undefined {
+function commandOf({ argv, id }: Mapping): string | undefined {
   if (!Array.isArray(argv)) return shown(id)
   return shown(argv.map((word) => shellWord(String(word).slice(0, TEXT_MAX))).join(' '))
 }
 
 function denialOf(value: unknown): readonly RowDenial[] {
-  if (!isFields(value)) return []
+  if (!isMapping(value)) return []
   const what = [shown(value['operation']), shown(value['target'])].filter((part) => part !== undefined).join(' ')
   return [
     { layer: shown(value['layer']) ?? '', what, count: amount(value['count']) ?? 1, fix: shown(value['fix']) ?? '' },
   ]
 }
 
-function kindOf(reason: string, fields: Fields): Kind {
+function kindOf(reason: string, fields: Mapping): Kind {
   if (LIMITS.has(reason)) return 'limit'
   if (reason === 'signal') return 'failed'
   if (reason !== 'exit') return 'refused'
@@ -82,13 +79,13 @@ function kindOf(reason: string, fields: Fields): Kind {
 }
 
 /** A task of a batch that was refused has an error and no reason. */
-function reasonOf({ reason, decision, error }: Fields): string | undefined {
+function reasonOf({ reason, decision, error }: Mapping): string | undefined {
   if (typeof decision === 'string' && decision !== 'run') return shown(decision)
   if (typeof reason === 'string' && KNOWN.has(reason)) return reason
-  return reason === undefined && isFields(error) ? 'refused' : undefined
+  return reason === undefined && isMapping(error) ? 'refused' : undefined
 }
 
-const errorOf = (error: unknown) => (isFields(error) ? shown(error['message'] ?? error['cause']) : shown(error))
+const errorOf = (error: unknown) => (isMapping(error) ? shown(error['message'] ?? error['cause']) : shown(error))
 
 function timeOf(time: unknown): number | undefined {
   const at = typeof time === 'string' ? Date.parse(time) : Number.NaN
@@ -97,10 +94,10 @@ function timeOf(time: unknown): number | undefined {
 
 /** @returns undefined for a line that describes no run */
 export function runRow(line: string): RunRow | undefined {
-  const fields = parsed(line)
+  const fields = mappingIn(line)
   const [command, reason] = fields === undefined ? [] : [commandOf(fields), reasonOf(fields)]
   if (fields === undefined || command === undefined || reason === undefined) return undefined
-  const usage = isFields(fields['usage']) ? fields['usage'] : {}
+  const usage = isMapping(fields['usage']) ? fields['usage'] : {}
   const denials = Array.isArray(fields['denials']) ? fields['denials'].slice(0, DENIALS_MAX).flatMap(denialOf) : []
   const row = {
     c: command,
@@ -120,13 +117,4 @@ export function runRow(line: string): RunRow | undefined {
     denials: denials.length === 0 ? undefined : denials,
   }
   return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== undefined)) as unknown as RunRow
-}
-
-function parsed(line: string): Fields | undefined {
-  try {
-    const value: unknown = JSON.parse(line)
-    return isFields(value) ? value : undefined
-  } catch {
-    return undefined // The caller counts the lines that are no runs.
-  }
 }

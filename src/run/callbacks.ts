@@ -5,13 +5,9 @@
 import type { Listener } from '../backends/capture.ts'
 import type { ChildStdio } from '../backends/child-process.ts'
 import { bytesInput, type Input } from '../backends/input.ts'
+import type { ExecOptions } from './plan-run.ts'
 
-export interface Callbacks {
-  readonly stdin?: ChildStdio['stdin'] | Uint8Array
-  readonly onStdout?: Listener
-  readonly onStderr?: Listener
-  readonly signal?: AbortSignal
-}
+export type Callbacks = Pick<ExecOptions, 'stdin' | 'onStdout' | 'onStderr' | 'signal'>
 
 /** The same, none of which fails any more. */
 export interface GuardedCallbacks extends Callbacks {

@@ -17,6 +17,7 @@ import { makeDirectories } from '../os/make-directories.ts'
 import { checkNativeProgram, hostCall } from '../os/native-programs.ts'
 import { isOwnDirectory } from '../os/private-files.ts'
 import { isGone, isHere, ownIdentity } from '../os/process-identity.ts'
+import { promised } from '../os/promised.ts'
 import type { PolicyLayer } from '../policy/layer.ts'
 import type { Result } from '../report/result.ts'
 import { type GuardedCallbacks, withCallbacks } from './callbacks.ts'
@@ -99,20 +100,17 @@ function identityIn(name: string): string {
 }
 
 export class LiveSandbox {
+  private readonly over = promised<Result | undefined>()
   /** How it ended; never rejects. */
-  readonly ended: Promise<Result | undefined>
+  readonly ended = this.over.promise
   private readonly prepared: Prepared
   private readonly directory: string
   private readonly abort = new AbortController()
-  private resolveEnded: (result: Result | undefined) => void = () => undefined
   private isOver = false
 
   constructor(prepared: Prepared, directory: string) {
     this.prepared = prepared
     this.directory = directory
-    this.ended = new Promise((resolve) => {
-      this.resolveEnded = resolve
-    })
   }
 
   get hasEnded(): boolean {
@@ -154,7 +152,7 @@ export class LiveSandbox {
   private end(result: Result | undefined): void {
     this.isOver = true
     rmSync(this.directory, { recursive: true, force: true })
-    this.resolveEnded(result)
+    this.over.resolve(result)
   }
 
   /** Ends everything in it. @returns how it ended */

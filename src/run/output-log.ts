@@ -3,8 +3,10 @@
  * newer one is full.
  * Edge: the file system, the clock.
  */
+
 import { closeSync, fstatSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { jsonIn } from '../text/json.ts'
 
 export type StreamName = 'stdout' | 'stderr'
 
@@ -104,16 +106,11 @@ export class LogReader {
     const text = bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, from))
     const whole = text.subarray(0, text.lastIndexOf(10) + 1)
     this.last = { inode, offset: from + whole.length }
-    return whole.toString('utf8').split('\n').flatMap(parsed)
-  }
-}
-
-/** A line may have been cut off by a full disk. */
-function parsed(line: string): readonly LogLine[] {
-  try {
-    return line === '' ? [] : [JSON.parse(line) as LogLine]
-  } catch {
-    return []
+    // A line may have been cut off by a full disk.
+    return whole
+      .toString('utf8')
+      .split('\n')
+      .flatMap((line) => (jsonIn(line) as LogLine | undefined) ?? [])
   }
 }
 

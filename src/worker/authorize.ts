@@ -28,8 +28,8 @@ import { escalationError, narrowStep } from './narrow.ts'
 import { locationText } from './problem.ts'
 import { readWorker, readWorkshop } from './read.ts'
 import { decide, decideScript, type Verdict } from './rules.ts'
-import type { Escalation, Level, SandboxRequest, Shell, Warning, Worker, Workshop } from './worker.ts'
-import { pathsToKnow, type ZoneContext } from './zones.ts'
+import type { Level, SandboxRequest, Shell, Warning, Worker, Workshop } from './worker.ts'
+import { type Narrowed, pathsToKnow, type ZoneContext } from './zones.ts'
 
 export interface WorkerRequest extends Finding {
   /** Name or path. */
@@ -115,7 +115,7 @@ export async function prepareWorker(request: WorkerRequest): Promise<PreparedRun
  */
 export async function policyUnder(
   loaded: Loaded,
-  { cwd, home, grant, isProfileChosen }: Pick<WorkerRequest, 'cwd' | 'home' | 'grant' | 'isProfileChosen'>,
+  { cwd, home, grant, isProfileChosen }: Operator,
 ): Promise<NarrowedPolicy> {
   const narrowed = await narrowPolicy({ cwd, home, grant, isProfileChosen, ...loaded })
   if (narrowed.escalations.length > 0) throw escalationError(narrowed.escalations, unnamedWorkshop(loaded, cwd))
@@ -174,17 +174,12 @@ function judge({ command, script, allowShellSyntax }: WorkerRequest, { shell }: 
   return script === undefined ? decide(shell, command) : decideScript({ shell, script, allowShellSyntax })
 }
 
-export interface Narrowing extends Pick<WorkerRequest, 'cwd' | 'home' | 'grant' | 'isProfileChosen'> {
-  readonly worker: Worker
-  readonly workshop?: Workshop
-  readonly workerDirectory: string
-  readonly workshopDirectory?: string
-}
+/** The grants of the operator, and the place of the run. */
+type Operator = Pick<WorkerRequest, 'cwd' | 'home' | 'grant' | 'isProfileChosen'>
 
-export interface NarrowedPolicy {
-  readonly policy: Policy
-  readonly escalations: readonly Escalation[]
-  readonly warnings: readonly Warning[]
+export type Narrowing = Operator & Omit<Loaded, 'files' | 'missing'>
+
+export interface NarrowedPolicy extends Narrowed {
   /** See PreparedRun. */
   readonly seen: PathFacts
 }
@@ -216,12 +211,10 @@ export async function narrowPolicy(input: Narrowing): Promise<NarrowedPolicy> {
   )
 }
 
-interface SeenContext {
-  readonly context: ZoneContext
-  readonly seen: PathFacts
-}
-
-async function contextOf(input: Narrowing, requests: readonly SandboxRequest[]): Promise<SeenContext> {
+async function contextOf(
+  input: Narrowing,
+  requests: readonly SandboxRequest[],
+): Promise<{ readonly context: ZoneContext; readonly seen: PathFacts }> {
   const { cwd, home, grant, workshop, workerDirectory, workshopDirectory } = input
   const restricts = requests.flatMap(({ restrict }) => restrict?.value ?? [])
   const zones = [...grant.zones, ...requests.flatMap((request) => request.zones)]
@@ -290,18 +283,17 @@ export interface Decided {
 }
 
 /** The sources of the policy of a worker's run, and its rules. */
-export interface Lasting {
+export interface Lasting extends Pick<Loaded, 'files' | 'missing'> {
   readonly shell: Shell
-  readonly files: readonly string[]
-  readonly missing: readonly string[]
   readonly seen: PathFacts
 }
 
 /** A warning is for each run. */
 function lastingOf(prepared: PreparedRun): Lasting | undefined {
-  if (prepared.isBlocked || prepared.warnings.length > 0 || prepared.worker.shell === null) return undefined
-  const { worker, files, missing, seen } = prepared
-  return { shell: worker.shell, files, missing, seen } as Lasting
+  if (prepared.isBlocked || prepared.warnings.length > 0) return undefined
+  const { shell } = prepared.worker
+  const { files, missing, seen } = prepared
+  return shell === null ? undefined : { shell, files, missing, seen }
 }
 
 /**

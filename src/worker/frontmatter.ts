@@ -6,10 +6,12 @@
  * compared before gray-matter sees the text (exactly `---`, which names no language), each of its engines is replaced, and what it cut
  * out is parsed by the one YAML reader (config/yaml.ts).
  */
+
 import matter from 'gray-matter'
 import { type KeyLines, readYaml, type YamlProblem } from '../config/yaml.ts'
 import { quoteText } from '../text/units.ts'
 import { invalidWorker } from './problem.ts'
+import { codePointName } from './shell-words.ts'
 import type { Warning } from './worker.ts'
 
 export interface FrontMatter {
@@ -186,7 +188,7 @@ function refuseControls({ file, yaml, firstLine }: Piece): void {
   for (const [index, line] of yaml.entries()) {
     const found = CONTROL.exec(line) ?? RETURN.exec(line)
     if (found === null) continue
-    const got = `the control character U+${(found[0].codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
+    const got = `the control character ${codePointName(found[0])}`
     throw invalidWorker([
       { file, line: firstLine + index, key: keyBefore(yaml, index), expected: 'printable text', got },
     ])

@@ -8,7 +8,7 @@ import { SandboxError } from '../error.ts'
 import type { Policy } from '../policy/policy.ts'
 import { neutralise } from '../report/text.ts'
 import { quoteText } from '../text/units.ts'
-import { loadFiles, narrowPolicy, policyUnder, warningLine } from './authorize.ts'
+import { loadFiles, narrowPolicy, policyUnder, type WorkerRequest, warningLine } from './authorize.ts'
 import { LARGEST_FILE } from './frontmatter.ts'
 import {
   type CheckedFile,
@@ -19,7 +19,7 @@ import {
   warningFinding,
   workshopSummary,
 } from './lint.ts'
-import { type Finding, filesOfTree, findWorker, listFiles } from './load.ts'
+import { type Finding, filesOfTree, findWorker, type ListedFile, listFiles } from './load.ts'
 import { type FileText, kindOf, readProfileZones, readWorker, readWorkshop } from './read.ts'
 import type { Escalation, SourceLocation, Worker, Workshop } from './worker.ts'
 
@@ -32,10 +32,7 @@ export interface Report<Data> {
   readonly ok: boolean
 }
 
-export interface ListedWorker {
-  readonly name: string
-  readonly file: string
-  readonly from: 'project' | 'shipped'
+export interface ListedWorker extends ListedFile {
   readonly description: string
   /** Why it cannot be used. */
   readonly problem?: string
@@ -52,7 +49,7 @@ export async function listWorkers(finding: Finding): Promise<Report<readonly Lis
   return { data, lines: lines.length === 0 ? ['no workers here; llm-do init writes a first one'] : lines, ok: true }
 }
 
-async function describe(listed: Omit<ListedWorker, 'description'>, finding: Finding): Promise<ListedWorker> {
+async function describe(listed: ListedFile, finding: Finding): Promise<ListedWorker> {
   try {
     const worker = readWorker(await findWorker(path.resolve(finding.cwd, listed.file), finding))
     return { ...listed, description: worker.description?.split('\n')[0] ?? '' }
@@ -62,15 +59,7 @@ async function describe(listed: Omit<ListedWorker, 'description'>, finding: Find
   }
 }
 
-export interface ShowRequest extends Finding {
-  /** Name or path. */
-  readonly worker: string
-  /** Path. */
-  readonly workshop?: string | undefined
-  /** The operator's policy. */
-  readonly grant: Policy
-  readonly isProfileChosen: boolean
-}
+export type ShowRequest = Omit<WorkerRequest, 'command' | 'script' | 'allowShellSyntax'>
 
 export interface ShownWorker {
   readonly worker: Worker
@@ -125,13 +114,10 @@ const at = (location: SourceLocation | undefined) =>
     ? '(no default is written)'
     : `(${location.file}${location.line === undefined ? '' : `:${location.line}`})`
 
-export interface CheckRequest {
+/** Workshops and workers are held against `grant`. */
+export interface CheckRequest extends Pick<WorkerRequest, 'home' | 'grant' | 'isProfileChosen'> {
   /** Absolute directory, or one file. */
   readonly tree: string
-  readonly home: string
-  /** The operator's policy, against which workshops and workers are held. */
-  readonly grant: Policy
-  readonly isProfileChosen: boolean
 }
 
 export interface CheckedTree {
@@ -246,19 +232,15 @@ async function escalationsOf(input: {
   readonly workers: readonly Worker[]
 }): Promise<readonly CheckFinding[]> {
   const { request, workshop, workers } = input
+  const { tree, home, grant, isProfileChosen } = request
   const names = workshop.workers?.map(({ name }) => name)
   const here = workers.filter(({ name }) => names === undefined || names.includes(name))
   const found = await Promise.all(
     here.map(async (worker) => {
-      const directory = (file: string) => path.dirname(path.join(request.tree, file))
-      const narrowing = {
-        cwd: request.tree,
-        home: request.home,
-        grant: request.grant,
-        isProfileChosen: request.isProfileChosen,
-      }
+      const directory = (file: string) => path.dirname(path.join(tree, file))
       const files = { workerDirectory: directory(worker.file), workshopDirectory: directory(workshop.file) }
-      const { escalations } = await narrowPolicy({ ...narrowing, ...files, worker, workshop })
+      const operator = { cwd: tree, home, grant, isProfileChosen }
+      const { escalations } = await narrowPolicy({ ...operator, ...files, worker, workshop })
       return escalations.map((escalation) => escalationFinding({ escalation, worker, workshop }))
     }),
   )

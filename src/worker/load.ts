@@ -6,6 +6,7 @@ import { constants } from 'node:fs'
 import { type FileHandle, open, readdir, realpath } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
+import { readUpTo } from '../os/look.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { quoteText } from '../text/units.ts'
@@ -146,25 +147,14 @@ const REASONS: Readonly<Record<string, string>> = {
 async function readText(handle: FileHandle, wrong: (expected: string, got: string) => SandboxError): Promise<string> {
   const facts = await handle.stat()
   if (!facts.isFile()) throw wrong('a regular file', facts.isDirectory() ? 'a directory' : 'something else')
-  const buffer = new Uint8Array(LARGEST_FILE + 1)
-  const length = await readAll(handle, buffer)
-  if (length > LARGEST_FILE) throw wrong(`at most ${LARGEST_FILE} bytes`, 'more')
+  const bytes = readUpTo(handle.fd, LARGEST_FILE + 1)
+  if (bytes.length > LARGEST_FILE) throw wrong(`at most ${LARGEST_FILE} bytes`, 'more')
   try {
     // The byte order mark is the reader's to take away: it knows that a second one is text.
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(buffer.subarray(0, length))
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
     throw wrong('UTF-8 text', 'other bytes')
   }
-}
-
-async function readAll(handle: FileHandle, buffer: Uint8Array): Promise<number> {
-  let length = 0
-  while (length < buffer.length) {
-    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, null)
-    if (bytesRead === 0) return length
-    length += bytesRead
-  }
-  return length
 }
 
 async function notFound(word: string, finding: Finding): Promise<SandboxError> {

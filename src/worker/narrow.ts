@@ -19,20 +19,10 @@ import { checkLayer } from '../policy/validate-layer.ts'
 
 import { valueAt, withValueAt } from '../policy/value-at.ts'
 import { invalidWorker, refusal } from './problem.ts'
-import type { Escalation, Level, SandboxRequest, Warning } from './worker.ts'
-import { layZones, type ZoneContext } from './zones.ts'
+import type { Escalation } from './worker.ts'
+import { layZones, type Narrowed, type ZoneStep } from './zones.ts'
 
-export interface Narrowed {
-  readonly policy: Policy
-  readonly escalations: readonly Escalation[]
-  readonly warnings: readonly Warning[]
-}
-
-export interface NarrowingStep {
-  readonly policy: Policy
-  readonly level: Level
-  readonly request: SandboxRequest
-  readonly context: ZoneContext
+export interface NarrowingStep extends Omit<ZoneStep, 'isOutright'> {
   /** The operator chose the profile by name: what it says is said outright. */
   readonly isProfileChosen: boolean
   readonly home: string

@@ -1,13 +1,9 @@
 /** A problem of a worker or workshop file: where, what was expected, what stands there. Pure. */
 import { SandboxError } from '../error.ts'
 import { neutralise } from '../report/text.ts'
+import type { SourceLocation } from './worker.ts'
 
-export interface Problem {
-  readonly file: string
-  /** From 1; absent when the whole file is meant. */
-  readonly line?: number | undefined
-  /** Dotted; empty when no key is meant. */
-  readonly key: string
+export interface Problem extends SourceLocation {
   readonly expected: string
   readonly got: string
   /** A word that was probably meant. */
@@ -21,7 +17,7 @@ export function problemLine({ near, expected, got, ...where }: Problem): string 
 }
 
 /** `reviewer.worker:7: sandbox.network:`, safe to print whatever the file is called. */
-export function locationText({ file, line, key }: Pick<Problem, 'file' | 'line' | 'key'>): string {
+export function locationText({ file, line, key }: SourceLocation): string {
   const position = line === undefined ? file : `${file}:${line}`
   return neutralise(key === '' ? `${position}:` : `${position}: ${key}:`)
 }

@@ -5,10 +5,12 @@
  */
 import type { SandboxInput } from '../policy/keys/index.ts'
 import type { ParsedZone } from '../policy/keys/zone.ts'
+import { resolveHostPath } from '../policy/layer-source.ts'
+import { isMapping, type Mapping } from '../text/json.ts'
 import { quoteText } from '../text/units.ts'
 import { type FrontMatter, readFrontMatter, readYamlFile } from './frontmatter.ts'
 import { invalidWorker } from './problem.ts'
-import { at, below, checkShape, isMapping, type Mapping, type Reading, refuse, refuseValue, warn } from './reading.ts'
+import { at, below, checkShape, type Reading, refuse, refuseValue, warn } from './reading.ts'
 import {
   ADVISORY_KEYS,
   IO_KEYS,
@@ -18,7 +20,7 @@ import {
   workerShape,
   workshopShape,
 } from './schema.ts'
-import { adaptSandbox, resolveHostPath, type Section } from './spellings/sandbox.ts'
+import { adaptSandbox, type Section } from './spellings/sandbox.ts'
 import { adaptTools } from './spellings/tools.ts'
 import type { SandboxRequest, Worker, Workshop, WorkshopWorker, ZoneRequest } from './worker.ts'
 
@@ -246,7 +248,7 @@ function zoneOf(reading: Reading, zone: CheckedZone, directory: string): Omit<Zo
     name,
     target,
     mode,
-    ...(hostPath !== undefined && { hostPath: resolveHostPath(reading, directory, hostPath) }),
+    ...(hostPath !== undefined && { hostPath: resolveHostPath(hostPath, { directory, home: reading.home }) }),
     ...(hostPath === undefined && mode !== 'tmpfs' && { request: true }),
     ...(size !== undefined && { size }),
     ...(create === true && { create }),

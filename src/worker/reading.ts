@@ -2,16 +2,13 @@
  * One worker or workshop file while it is read: where its keys are, and what is wrong with it so far. Pure.
  * Problems and warnings are collected in the reading and not returned by each function: a file reports all of them together.
  */
+
 import type { z } from 'zod'
 import { keysOfSchema, schemaProblems } from '../config/schema-problems.ts'
 import type { KeyLines } from '../config/yaml.ts'
 import { quoteValue } from '../text/units.ts'
 import type { Problem } from './problem.ts'
 import type { SourceLocation, Warning, WarningCode } from './worker.ts'
-
-export type Mapping = Readonly<Record<string, unknown>>
-export const isMapping = (value: unknown): value is Mapping =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 export interface Reading {
   /** As messages show it. */

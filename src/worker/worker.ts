@@ -8,8 +8,9 @@ import type { ZoneMode } from '../policy/values.ts'
 /** Where something is written. */
 export interface SourceLocation {
   readonly file: string
+  /** From 1; absent when the whole file is meant. */
   readonly line?: number | undefined
-  /** Dotted. */
+  /** Dotted; empty when no key is meant. */
   readonly key: string
 }
 

@@ -35,15 +35,16 @@ export interface ZoneStep {
   readonly isOutright: (key: string) => boolean
 }
 
-interface Laid {
+/** The policy under one level, or under several. */
+export interface Narrowed {
   readonly policy: Policy
   readonly escalations: readonly Escalation[]
   readonly warnings: readonly Warning[]
 }
 
-export function layZones(step: ZoneStep): Laid {
-  const first: Laid = { policy: step.policy, escalations: reopeningEscalations(step), warnings: [] }
-  const laid = step.request.zones.reduce<Laid>((sofar, request) => layZone({ step, sofar, request }), first)
+export function layZones(step: ZoneStep): Narrowed {
+  const first: Narrowed = { policy: step.policy, escalations: reopeningEscalations(step), warnings: [] }
+  const laid = step.request.zones.reduce<Narrowed>((sofar, request) => layZone({ step, sofar, request }), first)
   const opened = opensWorkspace(step) ? { ...laid.policy, workspace: 'rw' as const } : laid.policy
   const asked = namesFiles(step.request) ? { ...opened, workspace: 'none' as const } : opened
   const closed = step.request.readonly?.value === true ? readOnly(asked) : asked
@@ -55,11 +56,11 @@ const namesFiles = ({ zones }: SandboxRequest): boolean => zones.some(({ mode })
 
 interface ZoneAt {
   readonly step: ZoneStep
-  readonly sofar: Laid
+  readonly sofar: Narrowed
   readonly request: ZoneRequest
 }
 
-function layZone(at: ZoneAt): Laid {
+function layZone(at: ZoneAt): Narrowed {
   const { sofar, request } = at
   const same = sofar.policy.zones.find(({ name, target }) => name === request.name || target === request.target)
   const change = same === undefined ? newZone(at) : knownZone(at, same)
@@ -277,7 +278,7 @@ function readOnly(policy: Policy): Policy {
 }
 
 /** Only what lies in the subtree stays; a zone around it is cut down to it. */
-function restricted(step: ZoneStep & Laid): Laid {
+function restricted(step: ZoneStep & Narrowed): Narrowed {
   const { request, policy, context, level, escalations, warnings } = step
   const laid = { policy, escalations, warnings }
   if (request.restrict === undefined) return laid

@@ -5,7 +5,6 @@
 import { dirname } from 'node:path'
 import {
   type ChildEnd,
-  type ChildStdio,
   type Launch,
   LIMIT_NEEDS,
   type Need,
@@ -13,6 +12,7 @@ import {
   type Plan,
   runChild,
   SandboxError,
+  type StartedRun,
   type Stoppable,
 } from '../run-kit.ts'
 import { dockerNetwork, type Reporter } from './build.ts'
@@ -26,11 +26,8 @@ import { withNetwork } from './network.ts'
 import { type ContainerReport, type Ignored, ignoredLimits, imageVolumes, limitComplaints } from './outcome.ts'
 import { openReport, type ReportSocket } from './status-socket.ts'
 
-export interface DockerRun {
-  readonly plan: Plan
+export interface DockerRun extends Pick<StartedRun, 'plan' | 'stdio' | 'signal'> {
   readonly run: DockerRunInputs
-  readonly stdio: ChildStdio
-  readonly signal?: AbortSignal | undefined
   /** A limit that the daemon ignores is a warning, not a refusal. */
   readonly bestEffort?: boolean
 }

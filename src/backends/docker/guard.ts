@@ -16,6 +16,7 @@ import {
   type Plan,
   type PlannedZone,
   partWord,
+  promised,
   runChild,
   SandboxError,
   type SetupFailure,
@@ -25,7 +26,7 @@ import {
 } from '../run-kit.ts'
 import type { DockerInputs } from './command-environment.ts'
 import { watchByHand, withGit } from './guard-in-node.ts'
-import { type LineProgram, signalOf, startLineProgram } from './line-program.ts'
+import { type LineProgram, startLineProgram } from './line-program.ts'
 import type { Cover } from './mounts.ts'
 
 const GUARD = partWord('guard')
@@ -243,7 +244,7 @@ interface Guarding extends Pick<LineProgram<Line>, 'argv' | 'env' | 'launchFile'
 
 function watchBy({ isGuarded, ...started }: Guarding): Listening {
   const received: { end?: Guarded | 'nothing' } = {}
-  const [ready, alarm, closed] = [signalOf<boolean>(), signalOf<void>(), signalOf<void>()]
+  const [ready, alarm, closed] = [promised<boolean>(), promised<void>(), promised<void>()]
   const over = (): void => {
     ready.resolve(!isGuarded)
     closed.resolve()

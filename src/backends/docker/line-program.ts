@@ -2,11 +2,12 @@
  * A program of the host that works next to a container: it reads a launch file, reports in lines of JSON, and ends after its input.
  * Edge: processes, pipes.
  */
+
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { createInterface } from 'node:readline'
-import { openUnlinked } from '../run-kit.ts'
+import { mappingIn, openUnlinked } from '../run-kit.ts'
 
 export interface LineProgram<Line> {
   readonly file: string
@@ -43,30 +44,8 @@ export function startLineProgram<Line>({ file, argv, env, launchFile, onLine, ov
     received.message = `${received.message}${text}`.slice(-MESSAGE_BYTES)
   })
   const lines = createInterface({ input: child.stdout })
-  lines.on('line', (line) => onLine(parseLine<Line>(line)))
+  lines.on('line', (line) => onLine((mappingIn(line) ?? {}) as Line | Record<string, never>))
   lines.once('close', over)
   child.once('error', over)
   return { child, message: () => received.message }
-}
-
-/** A line that was cut off tells nothing: the program was killed while it wrote. */
-function parseLine<Line>(line: string): Line | Record<string, never> {
-  try {
-    return JSON.parse(line) as Line
-  } catch {
-    return {}
-  }
-}
-
-interface Signal<T> {
-  readonly promise: Promise<T>
-  readonly resolve: (value: T) => void
-}
-
-export function signalOf<T>(): Signal<T> {
-  const made: { resolve?: (value: T) => void } = {}
-  const promise = new Promise<T>((resolve) => {
-    made.resolve = resolve
-  })
-  return { promise, resolve: (value) => made.resolve?.(value) }
 }

@@ -12,12 +12,13 @@ import {
   networkRecords,
   type Outcome,
   type Plan,
+  promised,
   SandboxError,
   writeLaunchFile,
 } from '../run-kit.ts'
 import { networkSocketOf, type Reporter } from './build.ts'
 import type { DockerInputs } from './command-environment.ts'
-import { signalOf, startLineProgram } from './line-program.ts'
+import { startLineProgram } from './line-program.ts'
 
 interface ContainerNetwork {
   /** Whether the container may be made. */
@@ -68,7 +69,7 @@ type Line =
 
 function start({ network }: Pick<Plan, 'network'>, { program, helper, socket }: Serving): ContainerNetwork {
   const received = { report: LOST }
-  const [listening, closed] = [signalOf<boolean>(), signalOf<void>()]
+  const [listening, closed] = [promised<boolean>(), promised<void>()]
   const { child, message } = startLineProgram<Line>({
     file: program,
     argv: ['network', helper, socket],

@@ -2,8 +2,9 @@
  * Looks at the docker or podman of this machine, by asking it.
  * Edge: processes, the caller's environment.
  */
+
 import { basename, delimiter } from 'node:path'
-import { type DockerFact, findProgram, type Probe, runProgram } from '../run-kit.ts'
+import { type DockerFact, findProgram, jsonIn, type Probe, runProgram } from '../run-kit.ts'
 import { clientEnvironment } from './client-environment.ts'
 
 export interface DockerSearch {
@@ -102,17 +103,9 @@ type Observed = Omit<DockerFact, 'program' | 'path'>
 
 /** Interprets the answer of `info`. Pure. */
 export function readInfo(inputs: InfoInputs): Observed {
-  const info = parse(inputs.stdout)
+  // A client that cannot reach its daemon may print half an answer or none.
+  const info = jsonIn(inputs.stdout) ?? {}
   return inputs.program === 'podman' ? readPodman(info as PodmanInfo, inputs) : readDocker(info as DockerInfo, inputs)
-}
-
-/** A client that cannot reach its daemon may print half an answer or none. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return {}
-  }
 }
 
 function readDocker(info: DockerInfo, inputs: InfoInputs): Observed {

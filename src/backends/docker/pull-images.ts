@@ -2,7 +2,9 @@
  * Lists the default images that exist locally, and fetches the rest: the only place that ever pulls.
  * Edge: processes.
  */
+
 import { execa } from 'execa'
+import { runClient } from './client.ts'
 import type { DockerInputs } from './command-environment.ts'
 import { RUNTIMES } from './images.ts'
 
@@ -15,14 +17,11 @@ export interface ImageState {
 /** The default images, each with whether the daemon has it. */
 export async function listImages(docker: DockerInputs): Promise<readonly ImageState[]> {
   return Promise.all(
-    RUNTIMES.map(async ({ name, image }) => ({ runtime: name, image, present: await isPresent(docker, image) })),
+    RUNTIMES.map(async ({ name, image }) => {
+      const { ok } = await runClient(docker, ['image', 'inspect', '--format', '{{.Id}}', image])
+      return { runtime: name, image, present: ok }
+    }),
   )
-}
-
-async function isPresent({ path, environment }: DockerInputs, image: string): Promise<boolean> {
-  const words = ['image', 'inspect', '--format', '{{.Id}}', image]
-  const { failed } = await execa(path, words, { env: environment, extendEnv: false, reject: false, stdin: 'ignore' })
-  return !failed
 }
 
 export interface PullResult {

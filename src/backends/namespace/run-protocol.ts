@@ -6,9 +6,11 @@
  * each read, which in a flood is garbage faster than it is collected. Back-pressure holds in both directions: after its first
  * piece stdin is sent when launch wants it, and nothing is read while a listener is busy with a chunk.
  */
+
 import { connect, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { constants } from 'node:os'
 import { FRAME } from '../../contract.ts'
+import { promised } from '../../os/promised.ts'
 import { HeadTail, type Listener } from '../capture.ts'
 import { Delivery } from '../delivery.ts'
 import type { Input } from '../input.ts'
@@ -95,12 +97,11 @@ export class FramedRun {
   private readonly reader = new FrameReader()
   private readonly stdout: HeadTail
   private readonly stderr: HeadTail
-  private readonly over: Promise<void>
+  private readonly over = promised<void>()
   private readonly delivery: Delivery
   /** All output is read, however busy listeners are. */
   private isLast = false
   private patience: NodeJS.Timeout | undefined
-  private endNow: () => void = () => undefined
   private onTaken: () => void = () => undefined
   private taken: boolean
   private isRefused = false
@@ -113,11 +114,8 @@ export class FramedRun {
     this.taken = streams.isTaken
     this.stdout = new HeadTail(streams.outputCap)
     this.stderr = new HeadTail(streams.outputCap)
-    this.over = new Promise((resolve) => {
-      this.endNow = resolve
-    })
     this.delivery = new Delivery(() => this.socket.resume())
-    this.socket.once('close', this.endNow)
+    this.socket.once('close', () => this.over.resolve())
     line.listen((bytes) => this.receive(bytes))
   }
 
@@ -167,7 +165,7 @@ export class FramedRun {
 
   /** Never throws. */
   async end(): Promise<FramedEnd> {
-    await this.over
+    await this.over.promise
     await this.delivery.heard()
     clearTimeout(this.patience)
     const { taken, isRefused, status } = this
@@ -197,7 +195,7 @@ export class FramedRun {
     this.taken = taken
     this.isRefused = isRefused
     this.status = Buffer.from(status.subarray(4)).toString()
-    this.endNow()
+    this.over.resolve()
     this.socket.destroy()
   }
 

@@ -3,6 +3,7 @@
  * after it. Should this process be killed, the end of that pipe ends it.
  * Edge: processes, pipes, the clock, the host's bundle of certificates.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
@@ -13,7 +14,9 @@ import { NODE_WITHOUT_DEBUGGER } from '../../contract.ts'
 import { SandboxError } from '../../error.ts'
 import type { TerminatedHost, TerminatorLine, TerminatorSetup } from '../../network/termination.ts'
 import { packageRoot } from '../../os/native-programs.ts'
+import { promised } from '../../os/promised.ts'
 import type { PlannedTrust } from '../../plan/plan.ts'
+import { jsonIn } from '../../text/json.ts'
 import type { Outcome, TerminatorReport } from '../outcome.ts'
 
 /** The terminator's part of a launch. */
@@ -113,39 +116,26 @@ function isLine(value: unknown): value is TerminatorLine {
 
 /** @returns undefined for text that no terminator writes: it was taken over, and ends as if it had been killed */
 export function lineOf(text: string): TerminatorLine | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return isLine(value) ? value : undefined
-  } catch {
-    return undefined
-  }
+  const value = jsonIn(text)
+  return isLine(value) ? value : undefined
 }
 
 function linesOf(child: ChildProcess): Lines {
-  const told: { ca: (ca: string | undefined) => void; report: (report: TerminatorReport) => void } = {
-    ca: () => undefined,
-    report: () => undefined,
-  }
-  const ca = new Promise<string | undefined>((resolve) => {
-    told.ca = resolve
-  })
-  const report = new Promise<TerminatorReport>((resolve) => {
-    told.report = resolve
-  })
+  const [ca, report] = [promised<string | undefined>(), promised<TerminatorReport>()]
   const over = (): void => {
-    told.ca(undefined)
-    told.report(LOST)
+    ca.resolve(undefined)
+    report.resolve(LOST)
   }
   child.once('error', over)
   const lines = createInterface({ input: child.stdout as Readable })
   lines.on('line', (text) => {
     const line = lineOf(text)
     if (line === undefined) child.kill('SIGKILL')
-    else if ('ca' in line) told.ca(line.ca)
-    else told.report({ ...line, isLost: false })
+    else if ('ca' in line) ca.resolve(line.ca)
+    else report.resolve({ ...line, isLost: false })
   })
   lines.once('close', over)
-  return { ca, report }
+  return { ca: ca.promise, report: report.promise }
 }
 
 /** Milliseconds for its last line. */

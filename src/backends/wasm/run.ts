@@ -10,16 +10,15 @@ import { existsSync } from 'node:fs'
 import type { constants } from 'node:os'
 import {
   type ChildEnd,
-  type ChildStdio,
   endedOnItsOwn,
   isNative,
   type Launch,
   type Outcome,
   ownReason,
-  type Plan,
   REASON_OF_CAUSE,
   runChild,
   SandboxError,
+  type StartedRun,
   superviseNamespace,
   withExitStatus,
 } from '../run-kit.ts'
@@ -27,11 +26,8 @@ import { buildWasm, moduleOf, type WasmRunInputs } from './build.ts'
 import { END_SIGNALS, type WasmReport } from './program.ts'
 import { WASMTIME, wasmtimeWarnings } from './wasmtime.ts'
 
-export interface WasmRun {
-  readonly plan: Plan
+export interface WasmRun extends Pick<StartedRun, 'plan' | 'stdio' | 'signal'> {
   readonly run: WasmRunInputs
-  readonly stdio: ChildStdio
-  readonly signal?: AbortSignal | undefined
 }
 
 /** @throws SandboxError when the module cannot be loaded, or node cannot be started */

@@ -20,6 +20,7 @@ import {
   LOOK_MS,
   lockOf,
   makeDirectories,
+  orElse,
   type PlaceBounds,
   randomHex,
   SandboxError,
@@ -28,7 +29,7 @@ import {
 import { Live } from './live.ts'
 import { type Page, readPage } from './page.ts'
 import { Bodies, checked, Refusal } from './request.ts'
-import { type End, OFFLINE_AFTER_MS, Store, type StoredTask, type StoredWorker } from './store.ts'
+import { type End, OFFLINE_AFTER_MS, Store, type StoredTask, type StoredWorker, type Taking } from './store.ts'
 import { TokenError, workerOfToken } from './token.ts'
 import {
   detailsOf,
@@ -124,16 +125,14 @@ export async function startFleetServer(options: FleetServerOptions): Promise<Fle
     lock.release()
     throw error
   }
-  try {
-    const port = await fleet.listen(options.port)
-    const close = async (): Promise<void> => {
-      await fleet.close()
-      lock.release()
-    }
-    return { url: `http://127.0.0.1:${port}`, close }
-  } catch (cause) {
+  const close = async (): Promise<void> => {
     await fleet.close()
     lock.release()
+  }
+  try {
+    return { url: `http://127.0.0.1:${await fleet.listen(options.port)}`, close }
+  } catch (cause) {
+    await close()
     const { message } = cause as Error
     throw new SandboxError('SETUP_FAILED', `port ${options.port}: ${message}`, {
       hint: '--port 0   # any free one',
@@ -438,10 +437,16 @@ class Fleet {
   #mostReport({ url, worker }: Asked): number {
     const id = url.searchParams.get('jobId')
     if (id === null) return SMALL_BODY
+    this.#checkedTaking(id, worker)
+    return MOST_REPORT
+  }
+
+  /** @throws Refusal 403, 404 */
+  #checkedTaking(id: string, worker: string): Taking {
     const taking = this.#store.mayReport(id, worker)
     if (taking === 'unknown') throw new Refusal(404, 'there is no such task')
     if (taking === 'foreign') throw new Refusal(403, 'the task is another worker’s')
-    return MOST_REPORT
+    return taking
   }
 
   #finish(
@@ -454,9 +459,7 @@ class Fleet {
   ): void {
     const { jobId, workerId } = input.report
     this.#store.seen(workerId, this.#now())
-    const taking = this.#store.mayReport(jobId, workerId)
-    if (taking === 'unknown') throw new Refusal(404, 'there is no such task')
-    if (taking === 'foreign') throw new Refusal(403, 'the task is another worker’s')
+    const taking = this.#checkedTaking(jobId, workerId)
     if (taking === 'taken') {
       // The file first: a result that says that it has files has them.
       if (input.zip !== undefined) this.#write('results', jobId, input.zip)
@@ -584,18 +587,10 @@ function tokenOf({ headers }: IncomingMessage): string | undefined {
 function workerOf({ headers }: IncomingMessage): string {
   const named = headers['x-worker-id']
   if (typeof named !== 'string') throw new Refusal(403, 'an agent names itself in the header X-Worker-Id')
-  const worker = decoded(named)
+  const worker = orElse('', () => decodeURIComponent(named))
   if (worker === '' || worker.length > LONGEST_NAME)
     throw new Refusal(400, `X-Worker-Id: expected 1 to ${LONGEST_NAME} characters, percent-encoded`)
   return worker
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return ''
-  }
 }
 
 /** @throws Refusal 403 where a body or query names another worker than the header */

@@ -45,13 +45,8 @@ export interface StoredTask {
   readonly require: readonly string[]
 }
 
-export interface NewTask {
-  readonly id: string
-  readonly command: string
-  readonly filename: string
-  readonly hasFiles: boolean
+export interface NewTask extends Pick<StoredTask, 'id' | 'command' | 'filename' | 'hasFiles' | 'require'> {
   readonly timeoutMs?: number | undefined
-  readonly require: readonly string[]
 }
 
 export interface StoredWorker {
@@ -92,8 +87,10 @@ const SCHEMA = `
     facts TEXT NOT NULL
   ) STRICT;`
 
-const TASK_COLUMNS = `id, command, filename, has_files, timeout_ms, state, worker, attempts, created_ms, started_ms, ended_ms, cancel,
-  exit_code, message, details, has_result, require`
+/** Named as the fields of a StoredTask. */
+const TASK_COLUMNS = `id, command, filename, has_files AS hasFiles, timeout_ms AS timeoutMs, state, worker, attempts,
+  created_ms AS createdMs, started_ms AS startedMs, ended_ms AS endedMs, cancel AS isCancelRequested, exit_code AS exitCode, message, details,
+  has_result AS hasResult, require`
 
 /** Whether a worker has said at its registration that it holds all that a task needs. One that has said nothing holds nothing. */
 const HOLDS_ALL = `NOT EXISTS (SELECT 1 FROM json_each(tasks.require) WHERE value NOT IN
@@ -344,27 +341,16 @@ const CANCELLED = 130
 const isCancellation = ({ exitCode, details: { reason } }: End): boolean =>
   reason === 'cancelled' || (reason === undefined && exitCode === CANCELLED)
 
-const numberOrNull = (value: unknown): number | null => (value === null ? null : Number(value))
-
-const taskOf = (row: Row): StoredTask => ({
-  id: String(row['id']),
-  command: String(row['command']),
-  filename: String(row['filename']),
-  hasFiles: row['has_files'] === 1,
-  timeoutMs: numberOrNull(row['timeout_ms']),
-  state: String(row['state']) as TaskState,
-  worker: row['worker'] === null ? null : String(row['worker']),
-  attempts: Number(row['attempts']),
-  createdMs: Number(row['created_ms']),
-  startedMs: numberOrNull(row['started_ms']),
-  endedMs: numberOrNull(row['ended_ms']),
-  isCancelRequested: row['cancel'] === 1,
-  exitCode: numberOrNull(row['exit_code']),
-  message: String(row['message']),
-  details: JSON.parse(String(row['details'])) as Details,
-  hasResult: row['has_result'] === 1,
-  require: JSON.parse(String(row['require'])) as readonly string[],
-})
+/** SQLite has neither truth values nor lists. */
+const taskOf = (row: Row): StoredTask =>
+  ({
+    ...row,
+    hasFiles: row['hasFiles'] === 1,
+    isCancelRequested: row['isCancelRequested'] === 1,
+    details: JSON.parse(String(row['details'])),
+    hasResult: row['hasResult'] === 1,
+    require: JSON.parse(String(row['require'])),
+  }) as StoredTask
 
 const workerOf = (row: Row, nowMs: number): StoredWorker => ({
   id: String(row['id']),

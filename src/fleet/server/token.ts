@@ -2,7 +2,9 @@
  * Tokens of agents: JSON Web Tokens (RFC 7519) signed with HMAC-SHA256 by a secret that server and agents share. Only that one algorithm is
  * known, so a token cannot ask to be believed without a signature. Pure.
  */
+
 import { createHmac, timingSafeEqual } from 'node:crypto'
+import { type Mapping, mappingIn } from '../../core.ts'
 
 /** Why a token is not believed, in words for the log of its agent. */
 export class TokenError extends Error {}
@@ -37,12 +39,8 @@ export function workerOfToken(token: string, { secret, nowMs }: { secret: string
   return claims.workerId
 }
 
-function parsed(part: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString('utf8'))
-    if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
-  } catch {
-    // Said below, as for a text or a number.
-  }
-  throw new TokenError('the token is not a JSON Web Token')
+function parsed(part: string): Mapping {
+  const value = mappingIn(Buffer.from(part, 'base64url').toString('utf8'))
+  if (value === undefined) throw new TokenError('the token is not a JSON Web Token')
+  return value
 }

@@ -2,10 +2,13 @@
  * Every spelling of a `sandbox` section -> the section in normal form, still unchecked. Pure.
  * Only names and places change here. A key that is in none of these tables stays as it is, and the schema of the normal form refuses it.
  */
+
 import path from 'node:path'
+import { resolveHostPath } from '../../policy/layer-source.ts'
 import { readHostPath } from '../../policy/readers.ts'
 import { listWords } from '../../text/choices.ts'
-import { at, below, checkShape, isMapping, type Mapping, type Reading, refuse, refuseValue, warn } from '../reading.ts'
+import { isMapping, type Mapping } from '../../text/json.ts'
+import { at, below, checkShape, type Reading, refuse, refuseValue, warn } from '../reading.ts'
 import { ISOLATIONS, mountShape } from '../schema.ts'
 
 /** Keys of a zone that mean another key. */
@@ -180,13 +183,7 @@ function zoneDirectory(reading: Reading, locate: (name: string) => string, { roo
     refuseValue(reading, locate('mode'), 'direct or sandboxed', mode)
   const read = readHostPath(root ?? (mode === 'sandboxed' ? SANDBOXED_ROOT : '.'))
   if (!read.ok) refuse(reading, at(reading, locate('root')), read)
-  return resolveHostPath(reading, reading.directory, read.ok ? read.value : '.')
-}
-
-/** @param base absolute directory of relative paths */
-export function resolveHostPath({ home }: Reading, base: string, written: string): string {
-  if (written === '~') return home
-  return written.startsWith('~/') ? path.join(home, written.slice(2)) : path.resolve(base, written)
+  return resolveHostPath(read.ok ? read.value : '.', reading)
 }
 
 function backendOf(reading: Reading, key: string, { isolation, backend }: Mapping): Mapping {

@@ -1,6 +1,8 @@
 /** Every spelling of tools, toolsets, rules about commands and delegates -> the normal form. Shapes are checked already. Pure. */
+
+import { isMapping, type Mapping } from '../../text/json.ts'
 import { quoteText } from '../../text/units.ts'
-import { at, below, checkShape, isMapping, type Mapping, type Reading, refuse, warn } from '../reading.ts'
+import { at, below, checkShape, type Reading, refuse, warn } from '../reading.ts'
 import { APPROVAL_WORDS, type ApprovalWord, shellShape } from '../schema.ts'
 import { divide } from '../shell-words.ts'
 import type { Decision, Requested, Rule, Shell, SourceLocation, ToolModel, Worker } from '../worker.ts'
