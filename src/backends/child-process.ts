@@ -6,7 +6,6 @@
  * At the deadline, or when the caller cancels, `stop` is asked to end it; whatever is left of the child after that is killed.
  * The end is the end of the process, not of its output: an orphan that keeps stdout open delays nothing.
  */
-
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, constants, openSync, unlinkSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'

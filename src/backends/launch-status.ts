@@ -1,5 +1,4 @@
 /** Turns the one line of JSON that native/launch reports into an outcome. Pure. */
-
 import { constants } from 'node:os'
 import { posix } from 'node:path'
 import { type LaunchStatus, REASONS } from '../contract.ts'

@@ -3,8 +3,8 @@
  *
  * Edge: file system (access).
  */
-import { accessSync, constants } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
+import { may } from '../os/look.ts'
 import { shellWord } from '../text/shell-word.ts'
 
 const OF_ENGINES: Readonly<Record<string, string>> = {
@@ -16,20 +16,11 @@ const OF_ENGINES: Readonly<Record<string, string>> = {
   status: 'llm-do ps',
 }
 
-function canRun(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
-}
-
 /** @param words the verb and what follows it */
 export function otherVerb(words: readonly string[], path = ''): string | undefined {
   const [verb = ''] = words
   if (Object.hasOwn(OF_ENGINES, verb)) return OF_ENGINES[verb]
   const entries = path.split(delimiter).filter((entry) => isAbsolute(entry))
-  const isProgram = verb.includes('/') ? canRun(verb) : entries.some((entry) => canRun(join(entry, verb)))
+  const isProgram = verb.includes('/') ? may(verb) : entries.some((entry) => may(join(entry, verb)))
   return isProgram ? `llm-do exec -- ${words.map(shellWord).join(' ')}` : undefined
 }

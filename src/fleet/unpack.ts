@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { type Entry, openPromise, type ZipFile } from 'yauzl'
-import { neutralise } from '../core.ts'
+import { neutralise, utf8In } from '../core.ts'
 
 /** The archive is at fault, or larger than is taken: another machine would refuse it, too. */
 export class ArchiveError extends Error {}
@@ -150,11 +150,10 @@ const IS_UTF8 = 0x800
 /** Without that mark a name may be in any encoding. Today's archivers that leave it out write UTF-8; other bytes are refused. */
 function nameOf({ fileName, fileNameRaw, generalPurposeBitFlag }: Entry): string {
   if ((generalPurposeBitFlag & IS_UTF8) !== 0) return fileName
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(fileNameRaw)
-  } catch {
+  const text = utf8In(fileNameRaw)
+  if (text === undefined)
     throw new ArchiveError(`a name that cannot be used, because it is not UTF-8: ${shown(fileName)}`)
-  }
+  return text
 }
 
 /** yauzl has refused absolute names, `..` and backslashes already; this does not rely on it. */

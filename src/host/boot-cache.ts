@@ -5,10 +5,10 @@
  * One private file a key, `facts-<checksum of the key>.json`, in a directory that only this user can write: 0700 and owned by the user,
  * else it is not used.
  */
-
 import { lstatSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fnv1a64 } from '../os/checksum.ts'
+import { orElse } from '../os/look.ts'
 import {
   dropOldest,
   isOwnDirectory,
@@ -43,12 +43,10 @@ export function usableCache(env: Readonly<Record<string, string | undefined>>, u
 }
 
 function isOwnOrMissing(path: string, uid: number): boolean {
-  try {
+  return orElse(false, () => {
     const seen = lstatSync(path, { throwIfNoEntry: false })
     return seen === undefined || seen.uid === uid
-  } catch {
-    return false
-  }
+  })
 }
 
 export interface CacheInputs {

@@ -121,9 +121,6 @@ function ordinaryText(fd: number, owner: number): string | undefined {
 const lineOf = (path: string, owner: number): string => /^([^\n\0]+)\n?$/.exec(textOf(path, owner) ?? '')?.[1] ?? '\0'
 
 function statusOf(path: string): Stats | undefined {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false })
-  } catch {
-    return undefined // Closed to us: as good as not there.
-  }
+  // Closed to us: as good as not there.
+  return orElse(undefined, () => lstatSync(path, { throwIfNoEntry: false }))
 }

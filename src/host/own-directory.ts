@@ -6,8 +6,9 @@
  * /run/user/UID. Where there is none the records go below /tmp, and where another user took that name, below the cache directory or
  * under a name with a number. Every verb looks in the same order, so that ps and prune find what exec made.
  */
-import { accessSync, constants, lstatSync, type Stats, statSync } from 'node:fs'
+import { constants, lstatSync, type Stats, statSync } from 'node:fs'
 import { posix } from 'node:path'
+import { may, orElse } from '../os/look.ts'
 import { cacheDirectory } from './boot-cache.ts'
 
 type Variables = Readonly<Record<string, string | undefined>>
@@ -87,12 +88,7 @@ function isUsable(directory: string, uid: number): boolean {
 function canBeMade(directory: string): boolean {
   const parent = posix.dirname(directory)
   if (statusOf(statSync, parent) === undefined) return parent !== directory && canBeMade(parent)
-  try {
-    accessSync(parent, constants.W_OK | constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
+  return may(parent, constants.W_OK | constants.X_OK)
 }
 
 function isOwn(seen: Stats | undefined, uid: number, forbidden: number): boolean {
@@ -100,9 +96,6 @@ function isOwn(seen: Stats | undefined, uid: number, forbidden: number): boolean
 }
 
 function statusOf(stat: typeof lstatSync | typeof statSync, path: string): Stats | undefined {
-  try {
-    return stat(path, { throwIfNoEntry: false })
-  } catch {
-    return undefined // Closed to us, or in the way of a file: as good as not there.
-  }
+  // Closed to us, or in the way of a file: as good as not there.
+  return orElse(undefined, () => stat(path, { throwIfNoEntry: false }))
 }

@@ -12,7 +12,7 @@ import { existsSync, statSync } from 'node:fs'
 import { arch, availableParallelism, platform, release } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { isInsideOwn, OUR_INIT } from '../os/inside-own.ts'
-import { textOf } from '../os/look.ts'
+import { orElse, textOf } from '../os/look.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
 import { countProcessors, statusLine } from '../os/proc-status.ts'
 import { type CacheInputs, recall, recallOrFind, remember, type Sought } from './boot-cache.ts'
@@ -144,12 +144,10 @@ function isChroot(): boolean {
 
 /** Empty where it cannot be looked at. */
 function identityOf(path: string): string {
-  try {
+  return orElse('', () => {
     const { dev, ino } = statSync(path)
     return `${dev}:${ino}`
-  } catch {
-    return ''
-  }
+  })
 }
 
 interface Self {

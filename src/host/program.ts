@@ -5,7 +5,7 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { delimiter, isAbsolute, join, normalize, resolve, sep } from 'node:path'
 import { BASH } from '../contract.ts'
-import { realOf } from '../os/look.ts'
+import { may, realOf } from '../os/look.ts'
 import { runProgram } from '../os/run-program.ts'
 import type { ProgramFact } from './facts.ts'
 
@@ -99,14 +99,7 @@ function programAt(path: string, uid: number): FoundProgram | undefined {
 }
 
 /** Whether a shell's words can be given to bash. native/client/call.c asks the same way. */
-export function hasBash(): boolean {
-  try {
-    accessSync(BASH, constants.X_OK)
-    return true
-  } catch {
-    return false // sh runs them.
-  }
-}
+export const hasBash = (): boolean => may(BASH)
 
 function isBelow(path: string, directory: string): boolean {
   return path.startsWith(directory.endsWith(sep) ? directory : `${directory}${sep}`)

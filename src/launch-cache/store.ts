@@ -6,7 +6,7 @@ import { type BigIntStats, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KEY_ANY_DIRECTORY } from '../contract.ts'
 import { linkText, observePaths } from '../host/paths.ts'
-import { namesIn, textOf } from '../os/look.ts'
+import { namesIn, orElse, textOf } from '../os/look.ts'
 import { dropOldest, isOwnDirectory, makePrivateDirectory, writePrivateFile } from '../os/private-files.ts'
 import { nameIn, type Places } from '../plan/hash.ts'
 import type { Words } from './any-directory.ts'
@@ -135,11 +135,7 @@ function contentsOf(read: readonly string[], begunMs: number): Readonly<Record<s
 }
 
 function statusOf(path: string): BigIntStats | undefined {
-  try {
-    return statSync(path, { bigint: true })
-  } catch {
-    return undefined
-  }
+  return orElse(undefined, () => statSync(path, { bigint: true }))
 }
 
 /** The same words as identity_of_content in native/lib/launch-cache.c. */

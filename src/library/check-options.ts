@@ -2,7 +2,6 @@
  * The options of the library's functions, looked at before anything is done: an unknown name or a value of another kind is a mistake of
  * the calling program. What the values of a policy mean is checked with the policy. Pure.
  */
-
 import type { ErrorCode } from '../error.ts'
 import { APPLY_CHOICES } from '../run/plan-run.ts'
 import { didYouMean } from '../text/did-you-mean.ts'

@@ -1,5 +1,5 @@
 /** Bytes of a command as text for a model. Pure. */
-import { brokenEnd, brokenStart } from '../core.ts'
+import { brokenEnd, brokenStart, utf8In } from '../core.ts'
 
 export interface ShownText {
   readonly text: string
@@ -8,15 +8,11 @@ export interface ShownText {
 }
 
 export function textOf(bytes: Uint8Array): ShownText {
-  try {
-    return { text: decode(bytes, true), isLossy: false }
-  } catch {
-    return { text: decode(bytes, false), isLossy: true } // The decoder has one way to say "not UTF-8", and it is to throw.
-  }
+  const text = utf8In(bytes)
+  return text === undefined ? { text: LOSSY.decode(bytes), isLossy: true } : { text, isLossy: false }
 }
 
-const decode = (bytes: Uint8Array, fatal: boolean): string =>
-  new TextDecoder('utf-8', { fatal, ignoreBOM: true }).decode(bytes)
+const LOSSY = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** Without what a cut at the end has left of a character. */
 export const wholeAtEnd = (bytes: Uint8Array): Uint8Array => bytes.subarray(0, bytes.length - brokenEnd(bytes))

@@ -3,6 +3,7 @@
  * Edge: the file system (stat, statfs).
  */
 import { statfsSync, statSync } from 'node:fs'
+import { orElse } from './look.ts'
 
 /** TMPFS_MAGIC of include/uapi/linux/magic.h. */
 const TMPFS = 0x0102_1994
@@ -13,10 +14,8 @@ export const OUR_INIT = '/.init'
  * variable does. Nothing is read, since Landlock in the sandbox may forbid it.
  */
 export function isInsideOwn(): boolean {
-  try {
+  return orElse(false, () => {
     const [root, init] = [statSync('/'), statSync(OUR_INIT)]
     return init.isFile() && init.dev !== root.dev && statfsSync('/').type === TMPFS
-  } catch {
-    return false
-  }
+  })
 }

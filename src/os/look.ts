@@ -2,7 +2,17 @@
  * Looks at files and directories that need not be there. What is gone, hidden by the kernel or a container, or closed to this user is absent.
  * Edge: the file system.
  */
-import { closeSync, constants, fstatSync, openSync, readdirSync, readFileSync, readSync, realpathSync } from 'node:fs'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  realpathSync,
+} from 'node:fs'
 
 /** @returns `absent` where the look fails */
 export function orElse<T, U>(absent: U, look: () => T): T | U {
@@ -18,6 +28,10 @@ export const textOf = (file: string): string => orElse('', () => readFileSync(fi
 
 /** The names in a directory, in no order. */
 export const namesIn = (directory: string): readonly string[] => orElse([], () => readdirSync(directory))
+
+/** Whether this user has the rights of access(2) to a path: to run a program, to make files in a directory. */
+export const may = (path: string, rights = constants.X_OK): boolean =>
+  orElse(false, () => accessSync(path, rights) === undefined)
 
 /** The canonical path. */
 export const realOf = (path: string): string | undefined => orElse(undefined, () => realpathSync.native(path))

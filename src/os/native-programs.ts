@@ -2,10 +2,11 @@
  * Where the package and its native programs are, and whether these can be trusted.
  * Edge: reads the package's own files.
  */
-import { accessSync, closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
 import { isInsideOwn } from './inside-own.ts'
+import { may } from './look.ts'
 
 /** Everything on the host outside of a sandbox, the first process inside, and what serves a restricted network. */
 export const NATIVE_PROGRAMS = ['llm-do', 'init', 'net'] as const
@@ -109,7 +110,7 @@ export function checkNativeProgram(file: string, arch: string): void {
   } finally {
     closeSync(fd)
   }
-  if (!isExecutable(file)) throw helperError(file, 'cannot be executed', `chmod 755 ${file}`)
+  if (!may(file)) throw helperError(file, 'cannot be executed', `chmod 755 ${file}`)
 }
 
 /** Owner that the kernel shows for an id that is not mapped in this user namespace (fs.overflowuid); no mapped user's files have it. */
@@ -146,15 +147,6 @@ function openHelper(file: string): number {
   } catch (cause) {
     const { code = 'unknown' } = cause as NodeJS.ErrnoException
     throw helperError(file, `cannot be opened (${code})`, REBUILD)
-  }
-}
-
-function isExecutable(file: string): boolean {
-  try {
-    accessSync(file, constants.X_OK)
-    return true
-  } catch {
-    return false
   }
 }
 

@@ -30,12 +30,11 @@ export function makePrivateDirectory(directory: string): void {
 
 /** A directory, no link to one, that belongs to this user. @param forbidden mode bits that must not be set */
 export function isOwnDirectory(directory: string, uid: number, forbidden = 0o077): boolean {
-  try {
+  // A directory that may not be looked at is not ours.
+  return orElse(false, () => {
     const found = lstatSync(directory, { throwIfNoEntry: false })
     return found?.isDirectory() === true && found.uid === uid && (found.mode & forbidden) === 0
-  } catch {
-    return false // A directory that may not be looked at is not ours.
-  }
+  })
 }
 
 export interface PrivateFile {

@@ -1,5 +1,4 @@
 /** Options become one layer: what each sets is added to what the others set, with the place of each. Pure. */
-
 import { isMapping } from '../text/json.ts'
 import type { SandboxInput } from './keys/index.ts'
 import type { FlagValues } from './keys/key.ts'

@@ -1,5 +1,4 @@
 /** Readers of the values a policy is made of, apart from sizes and times: words, names, paths, hosts. All pure. */
-
 import { domainToASCII } from 'node:url'
 import { parseRange, printRange } from '../network/address.ts'
 import { canonicalName, type HostRule, LOCAL_NAME, parseRule, printRule } from '../network/host-rule.ts'

@@ -2,7 +2,6 @@
  * The schema of a policy, made from the declarations in keys/: it validates what people write and turns it into plain numbers and
  * words (bytes, milliseconds). Unknown keys are refused. The JSON schemas for editors come from it too.
  */
-
 import { z } from 'zod'
 import { isMapping } from '../text/json.ts'
 import type { Reader } from '../text/units.ts'

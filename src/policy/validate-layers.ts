@@ -1,7 +1,6 @@
 /**
  * Layers, validated. The schema is loaded only for values that were not parsed when the program was built. Pure.
  */
-
 import { isMapping } from '../text/json.ts'
 import { BUILT_IN } from './built-in.ts'
 import { inOrder, type PolicyLayer } from './layer.ts'

@@ -3,7 +3,6 @@
  * removed or slipped in later breaks the chain from there on. (Lines cut off at the very end leave a valid shorter
  * chain: to notice that, keep the last hash somewhere else.) Values of the environment are never written.
  */
-
 import { createHash } from 'node:crypto'
 import { mappingIn } from '../text/json.ts'
 import type { Result } from './result.ts'

@@ -1,5 +1,6 @@
 /** Captured bytes -> the text of a result. */
 import type { Capture } from '../backends/outcome.ts'
+import { utf8In } from '../text/utf8.ts'
 
 /** Both streams as they stand in a result. */
 export interface DecodedOutput {
@@ -52,15 +53,6 @@ function keepWholeCharacters(capture: Capture): Kept {
   return keep(capture, capture.head.length - brokenEnd(capture.head), brokenStart(capture.tail))
 }
 
-/** @returns undefined when the bytes are not UTF-8 */
-function asText(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return undefined // The decoder has one way to say "not UTF-8", and it is to throw.
-  }
-}
-
 function asBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
 }
@@ -71,7 +63,7 @@ function asBase64(bytes: Uint8Array): string {
  */
 export function decodeOutput(stdout: Capture, stderr: Capture): DecodedOutput {
   const [out, err] = [keepWholeCharacters(stdout), keepWholeCharacters(stderr)]
-  const [outText, errText] = [asText(out.bytes), asText(err.bytes)]
+  const [outText, errText] = [utf8In(out.bytes), utf8In(err.bytes)]
   if (outText !== undefined && errText !== undefined) {
     return {
       stdout: outText,

@@ -2,7 +2,6 @@
  * A line of an audit log, or of the results of a batch -> what the page of `llm-do report` shows of the run. Pure.
  * The commands in it may be hostile: every text is made visible here, and the page never reads one as markup (report-page.ts).
  */
-
 import { REASONS } from '../contract.ts'
 import { isMapping, type Mapping, mappingIn } from '../text/json.ts'
 import { shellWord } from '../text/shell-word.ts'

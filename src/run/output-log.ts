@@ -3,10 +3,11 @@
  * newer one is full.
  * Edge: the file system, the clock.
  */
-
 import { closeSync, fstatSync, openSync, readSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { orElse } from '../os/look.ts'
 import { jsonIn } from '../text/json.ts'
+import { utf8In } from '../text/utf8.ts'
 
 export type StreamName = 'stdout' | 'stderr'
 
@@ -21,9 +22,8 @@ const [NEWER, OLDER] = ['log', 'log.1']
 const MOST_BYTES = 4 << 20
 
 function contentOf(bytes: Uint8Array): { readonly text: string } | { readonly base64: string } {
-  const buffer = Buffer.from(bytes)
-  const text = buffer.toString('utf8')
-  return Buffer.from(text).equals(buffer) ? { text } : { base64: buffer.toString('base64') }
+  const text = utf8In(bytes)
+  return text === undefined ? { base64: Buffer.from(bytes).toString('base64') } : { text }
 }
 
 /** A disk that is full loses output; it does not end the command. */
@@ -68,13 +68,12 @@ interface OpenFile {
 }
 
 function openIfThere(file: string): OpenFile | undefined {
-  try {
+  // Not begun, or forgotten.
+  return orElse(undefined, () => {
     const fd = openSync(file, 'r')
     const { ino, size } = fstatSync(fd)
     return { fd, inode: ino, size }
-  } catch {
-    return undefined // Not begun, or forgotten.
-  }
+  })
 }
 
 /** Reads what has been written since it was last asked; what was thrown away meanwhile is not there. */

@@ -15,6 +15,7 @@ import { hasLayers } from '../cow/layered.ts'
 import type { LayerPlace } from '../cow/layers.ts'
 import { layerDirectories, layersDirectoryFor } from '../cow/state-directory.ts'
 import { upstreamAuthorization } from '../network/upstream.ts'
+import { orElse } from '../os/look.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
 import { shellWord } from '../report/hints.ts'
 import { inputOf } from './callbacks.ts'
@@ -140,11 +141,8 @@ export const keepsErrors = ({ mode, ending }: ExecOptions): boolean => mode === 
 function stdinKind({ stdin = 'ignore' }: ExecOptions): StdinKind {
   if (stdin !== 'inherit') return stdin === 'ignore' ? 'nothing' : 'data'
   if (isatty(0)) return 'terminal'
-  try {
-    return fstatSync(0).isCharacterDevice() ? 'nothing' : 'data'
-  } catch {
-    return 'nothing' // It is closed.
-  }
+  // It is closed.
+  return orElse('nothing', () => (fstatSync(0).isCharacterDevice() ? 'nothing' : 'data'))
 }
 
 /** Bytes of each stream for the result of a run that may last for weeks; its log has more. */

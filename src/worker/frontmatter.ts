@@ -6,7 +6,6 @@
  * compared before gray-matter sees the text (exactly `---`, which names no language), each of its engines is replaced, and what it cut
  * out is parsed by the one YAML reader (config/yaml.ts).
  */
-
 import matter from 'gray-matter'
 import { type KeyLines, readYaml, type YamlProblem } from '../config/yaml.ts'
 import { quoteText } from '../text/units.ts'

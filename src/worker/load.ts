@@ -10,6 +10,7 @@ import { readUpTo } from '../os/look.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { quoteText } from '../text/units.ts'
+import { utf8In } from '../text/utf8.ts'
 import { LARGEST_FILE } from './frontmatter.ts'
 import { invalidWorker } from './problem.ts'
 import type { FileText } from './read.ts'
@@ -149,12 +150,10 @@ async function readText(handle: FileHandle, wrong: (expected: string, got: strin
   if (!facts.isFile()) throw wrong('a regular file', facts.isDirectory() ? 'a directory' : 'something else')
   const bytes = readUpTo(handle.fd, LARGEST_FILE + 1)
   if (bytes.length > LARGEST_FILE) throw wrong(`at most ${LARGEST_FILE} bytes`, 'more')
-  try {
-    // The byte order mark is the reader's to take away: it knows that a second one is text.
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    throw wrong('UTF-8 text', 'other bytes')
-  }
+  // The byte order mark is the reader's to take away: it knows that a second one is text.
+  const text = utf8In(bytes)
+  if (text === undefined) throw wrong('UTF-8 text', 'other bytes')
+  return text
 }
 
 async function notFound(word: string, finding: Finding): Promise<SandboxError> {

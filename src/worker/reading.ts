@@ -2,7 +2,6 @@
  * One worker or workshop file while it is read: where its keys are, and what is wrong with it so far. Pure.
  * Problems and warnings are collected in the reading and not returned by each function: a file reports all of them together.
  */
-
 import type { z } from 'zod'
 import { keysOfSchema, schemaProblems } from '../config/schema-problems.ts'
 import type { KeyLines } from '../config/yaml.ts'

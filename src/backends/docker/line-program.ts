@@ -2,7 +2,6 @@
  * A program of the host that works next to a container: it reads a launch file, reports in lines of JSON, and ends after its input.
  * Edge: processes, pipes.
  */
-
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import type { Socket } from 'node:net'

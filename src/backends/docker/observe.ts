@@ -2,7 +2,6 @@
  * Looks at the docker or podman of this machine, by asking it.
  * Edge: processes, the caller's environment.
  */
-
 import { basename, delimiter } from 'node:path'
 import { type DockerFact, findProgram, jsonIn, type Probe, runProgram } from '../run-kit.ts'
 import { clientEnvironment } from './client-environment.ts'

@@ -2,7 +2,6 @@
  * Lists the default images that exist locally, and fetches the rest: the only place that ever pulls.
  * Edge: processes.
  */
-
 import { execa } from 'execa'
 import { runClient } from './client.ts'
 import type { DockerInputs } from './command-environment.ts'

@@ -6,7 +6,6 @@
  * each read, which in a flood is garbage faster than it is collected. Back-pressure holds in both directions: after its first
  * piece stdin is sent when launch wants it, and nothing is read while a listener is busy with a chunk.
  */
-
 import { connect, type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { constants } from 'node:os'
 import { FRAME } from '../../contract.ts'

@@ -3,7 +3,6 @@
  * after it. Should this process be killed, the end of that pipe ends it.
  * Edge: processes, pipes, the clock, the host's bundle of certificates.
  */
-
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'

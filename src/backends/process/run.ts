@@ -5,9 +5,10 @@
  * It leads a new process group. At the end every process that carries the run's variable is killed: members that left the
  * group keep their environment, so a double fork does not hide them; only a process that clears its environment escapes.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import pidusage from 'pidusage'
 import { SandboxError } from '../../error.ts'
+import { orElse } from '../../os/look.ts'
 import { SYSTEM_PATH } from '../../os/run-program.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { RunInputs } from '../backend.ts'
@@ -85,17 +86,11 @@ function isThere(program: string, env: Readonly<Record<string, string>>): boolea
   const candidates = program.includes('/')
     ? [program]
     : (env['PATH'] ?? '').split(':').map((directory) => `${directory}/${program}`)
-  return candidates.some((candidate) => readable(candidate) !== undefined)
+  return candidates.some((candidate) => orElse(false, () => statSync(candidate).isFile()))
 }
 
 /** @returns undefined for a process that is gone or belongs to another user: we end neither */
-function readable(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'latin1')
-  } catch {
-    return undefined
-  }
-}
+const readable = (path: string): string | undefined => orElse(undefined, () => readFileSync(path, 'latin1'))
 
 /** Pids whose environment says that they belong to the run. Without /proc (macOS) none are found, and the group must do. */
 function pidsOf(runId: string): readonly number[] {
@@ -105,11 +100,7 @@ function pidsOf(runId: string): readonly number[] {
 }
 
 function listProcesses(): readonly string[] {
-  try {
-    return readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  } catch {
-    return []
-  }
+  return orElse([], () => readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
 }
 
 /** Rounds: something may fork while it is being killed. */

@@ -2,7 +2,6 @@
  * Tokens of agents: JSON Web Tokens (RFC 7519) signed with HMAC-SHA256 by a secret that server and agents share. Only that one algorithm is
  * known, so a token cannot ask to be believed without a signature. Pure.
  */
-
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type Mapping, mappingIn } from '../../core.ts'
 

@@ -2,7 +2,6 @@
  * Every spelling of a `sandbox` section -> the section in normal form, still unchecked. Pure.
  * Only names and places change here. A key that is in none of these tables stays as it is, and the schema of the normal form refuses it.
  */
-
 import path from 'node:path'
 import { resolveHostPath } from '../../policy/layer-source.ts'
 import { readHostPath } from '../../policy/readers.ts'

@@ -1,5 +1,4 @@
 /** Every spelling of tools, toolsets, rules about commands and delegates -> the normal form. Shapes are checked already. Pure. */
-
 import { isMapping, type Mapping } from '../../text/json.ts'
 import { quoteText } from '../../text/units.ts'
 import { at, below, checkShape, type Reading, refuse, warn } from '../reading.ts'
