@@ -7,7 +7,6 @@ import { isTerminated } from '../network/termination.ts'
 import type { Lack } from '../plan/offers.ts'
 import type { Policy } from '../policy/policy.ts'
 import { BACKEND_NAMES, type BackendName } from '../policy/values.ts'
-import { listItem } from '../text/markdown.ts'
 
 export const SUPPORT = {
   kept: 'done; where this machine cannot, the run is refused',
@@ -213,31 +212,4 @@ export function keyWarnings(name: BackendName, policy: Policy): readonly string[
     (key) => rowOf(key)?.[name] === 'reported' && (PARTS_OF_ZONES[key]?.(policy) ?? isSpoken(policy, key)),
   )
   return keys.length === 0 ? [] : [`no effect with the backend ${name}: ${keys.sort().join(', ')}`]
-}
-
-/** A Markdown list for docs/reference/backends.md: keys that the backends treat alike are one item. */
-export function keySupportList(): string {
-  const keysOf = new Map<string, string[]>()
-  for (const [key, row] of Object.entries(KEY_SUPPORT)) {
-    const treatment = treatmentOf(row)
-    keysOf.set(treatment, [...(keysOf.get(treatment) ?? []), `\`${key}\``])
-  }
-  return [...keysOf].map(([treatment, keys]) => listItem(`${keys.join(', ')}: ${treatment}`)).join('\n')
-}
-
-/** A need that is never met and a value that is refused are the same to people. */
-const TREATMENTS: Readonly<Record<Support, string>> = {
-  kept: 'kept by',
-  needed: 'refused by',
-  refused: 'refused by',
-  reported: 'no effect, with a warning, on',
-  void: 'nothing to do for',
-}
-
-/** `kept by namespace, docker; refused by wasm`. */
-function treatmentOf(row: Readonly<Record<BackendName, Support>>): string {
-  const wordsOf = (name: BackendName) => TREATMENTS[row[name]]
-  return [...new Set(BACKEND_NAMES.map(wordsOf))]
-    .map((words) => `${words} ${BACKEND_NAMES.filter((name) => wordsOf(name) === words).join(', ')}`)
-    .join('; ')
 }

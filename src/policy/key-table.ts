@@ -1,5 +1,4 @@
 /** The keys as rows: for the manual, for the help of the options, for messages. Pure. */
-import { listItem } from '../text/markdown.ts'
 import { ABOUT, KEYS } from './keys/index.ts'
 import { type Field, isSection, type Key, type KeyMeaning, type Section } from './keys/key.ts'
 
@@ -34,18 +33,3 @@ function rowsOf(key: string, { description, unit, standard, enum: words, shape }
   }
   return [...(unit === '' ? [] : [own]), ...fields.flatMap(([name, field]) => rowsOf(prefix + name, field))]
 }
-
-/** The rows as a Markdown list, for docs/reference/profiles.md. */
-export const keyList = (): string => KEY_ROWS.map(keyItem).join('\n')
-
-/** Defaults of booleans and lists, which the page names once. */
-const EMPTY: readonly string[] = ['false', '[]']
-
-function keyItem({ key, unit, standard, enum: words, description }: KeyRow): string {
-  const takes =
-    words === undefined ? unit.replace('true or false', 'boolean') : words.map((word) => code(String(word))).join(', ')
-  const preset = standard === undefined || EMPTY.includes(standard) ? '' : `; default ${standard}`
-  return listItem(`${code(key)} (${takes}${preset}): ${description.replaceAll('*', '\\*')}`)
-}
-
-const code = (text: string) => `\`${text}\``

@@ -8,7 +8,6 @@
  * Each name is from the manual of its tool, with every extension that the tool accepts; where a tool takes several names for one file,
  * the row is made by `inForms`.
  */
-import { listItem } from '../text/markdown.ts'
 
 /** `zone`: at the root of every rw zone, and in home directories. `home`: only in home directories. */
 export type ProtectedRoot = 'zone' | 'home'
@@ -478,57 +477,6 @@ export const REPOSITORY_SYSTEMS: readonly RepositorySystem[] = [
     pinned: 'repo',
   },
 ]
-
-/** The names of a place as a Markdown list by program, for docs/reference/protected.md. */
-export function protectedList(where: ProtectedRoot): string {
-  const names = PROTECTED_NAMES.filter((each) => each.where === where)
-  const rows = [...new Set(names.map(({ tool }) => tool))].map((tool) => toolRow(names, tool))
-  const shared = rows.filter(
-    (row) => rows.filter(({ why }) => row.why !== undefined && why === row.why).length >= SHARED,
-  )
-  const items = rows.map((row) => {
-    if (!shared.includes(row)) return `**${row.tool}** ${row.text}`
-    const same = shared.filter(({ why }) => why === row.why)
-    return same[0] === row ? `${row.why}: ${same.map(({ tool, files }) => `**${tool}** ${files}`).join('; ')}` : ''
-  })
-  return items
-    .filter((item) => item !== '')
-    .map(listItem)
-    .join('\n')
-}
-
-/** So many tools with one and the same reason are one item of the list. */
-const SHARED = 3
-
-interface ToolRow {
-  readonly tool: string
-  readonly text: string
-  /** The only reason; absent where there are more. */
-  readonly why?: string
-  readonly files: string
-}
-
-function toolRow(all: readonly ProtectedName[], tool: string): ToolRow {
-  const names = all.filter((each) => each.tool === tool)
-  const reasons = [...new Set(names.map(({ why }) => why))].map((why) => ({
-    why,
-    files: inBraces(names.filter((each) => each.why === why).map(({ name }) => name)).join(', '),
-  }))
-  const text = reasons.map(({ why, files }) => `${why}: ${files}`).join('; ')
-  const [first] = reasons
-  return { tool, text, files: first?.files ?? '', ...(reasons.length === 1 && first && { why: first.why }) }
-}
-
-/** Names that differ in the extension alone as one: `a.{b,c,d}`. */
-function inBraces(names: readonly string[]): readonly string[] {
-  const stemOf = (name: string): string => name.replace(/(?<=[^/])\.[^./]+$/, '')
-  const stems = [...new Set(names.map(stemOf))]
-  return stems.flatMap((stem) => {
-    const same = names.filter((name) => stemOf(name) === stem)
-    if (same.length < SHARED) return same.map((name) => `\`${name}\``)
-    return [`\`${stem}.{${same.map((name) => name.slice(stem.length + 1)).join(',')}}\``]
-  })
-}
 
 /** Every word of `protectNot`. */
 export const OPENABLE_NAMES: readonly string[] = [

@@ -1,6 +1,6 @@
 /** Every key on every backend is done, refused or reported; the table of src/backends/key-support.ts says which, and these plans hold it to that. */
 import { describe, expect, test } from 'vitest'
-import { KEY_SUPPORT, keySupportList, rowOf, type Support } from '../../src/backends/key-support.ts'
+import { KEY_SUPPORT, rowOf, type Support } from '../../src/backends/key-support.ts'
 import { SandboxError } from '../../src/error.ts'
 import { KEY_ROWS } from '../../src/policy/key-table.ts'
 import type { SandboxInput } from '../../src/policy/keys/index.ts'
@@ -9,6 +9,7 @@ import { DOCKER, PLAIN_TREE, planIn } from '../plan/world.ts'
 import { EFFECTS, NOT_POLICY } from '../policy/effects.ts'
 import { mergeLayers } from '../policy/layers.ts'
 import { expectFile, withPart } from '../support/generated.ts'
+import { keySupportList } from './key-support-list.ts'
 
 const CWD = '/home/ann/project'
 const TREE = {

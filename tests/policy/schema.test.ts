@@ -2,17 +2,12 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { BUILT_IN } from '../../src/policy/built-in.ts'
 import { profileJsonSchema } from '../../src/policy/json-schema.ts'
-import { KEY_ROWS, keyList, meaningOf } from '../../src/policy/key-table.ts'
-import {
-  GIT_NAMES,
-  OPENABLE_NAMES,
-  PROTECTED_NAMES,
-  protectedList,
-  REPOSITORY_SYSTEMS,
-} from '../../src/policy/protected.ts'
+import { KEY_ROWS, meaningOf } from '../../src/policy/key-table.ts'
+import { GIT_NAMES, OPENABLE_NAMES, PROTECTED_NAMES, REPOSITORY_SYSTEMS } from '../../src/policy/protected.ts'
 import { parseSandbox } from '../../src/policy/schema.ts'
 import { withValueAt } from '../../src/policy/value-at.ts'
 import { expectFile, withPart } from '../support/generated.ts'
+import { keyList, protectedList } from './lists.ts'
 
 const ROOT = new URL('../../', import.meta.url)
 

@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { ERRNO } from '../../src/seccomp/errno.ts'
 import { keptSets, setsWithoutNamespaces } from '../../src/seccomp/filter.ts'
-import { setList } from '../../src/seccomp/manual.ts'
 import { PROFILES, type RuleSet, SETS } from '../../src/seccomp/rules.ts'
 import { MAX_SYSCALL, SYSCALL_NAMES } from '../../src/seccomp/syscalls.ts'
 import { expectFile, withPart } from '../support/generated.ts'
+import { setList } from './set-list.ts'
 
 const manual = await readFile(new URL('../../docs/reference/seccomp.md', import.meta.url), 'utf8')
 

@@ -1,7 +1,16 @@
-/** The part of docs/internals/seccomp.md that is made from the rules; a test compares. */
-import { listItem } from '../text/markdown.ts'
-import { keptSets, setsWithoutNamespaces } from './filter.ts'
-import { PROFILE_NAMES, PROFILES, type Refusal, type RuleSet, SETS, type SetName, type Test } from './rules.ts'
+/** The list of docs/internals/seccomp.md that is made from the rules. */
+
+import { keptSets, setsWithoutNamespaces } from '../../src/seccomp/filter.ts'
+import {
+  PROFILE_NAMES,
+  PROFILES,
+  type Refusal,
+  type RuleSet,
+  SETS,
+  type SetName,
+  type Test,
+} from '../../src/seccomp/rules.ts'
+import { listItem } from '../../src/text/markdown.ts'
 
 const hex = (value: number): string => (value < 256 ? String(value) : `0x${value.toString(16)}`)
 
