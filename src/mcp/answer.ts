@@ -1,8 +1,8 @@
 /** Makes the answer of a tool: text that a model reads, ours first and the command's apart from it, and the same as data. Pure. */
 import { type Change, errorLines, type Result, resultLines, SandboxError } from '../core.ts'
-import { type Output, STREAMS } from './outputs.ts'
+import type { Output } from './outputs.ts'
 import type { CallToolResult } from './sdk.ts'
-import type { ResultOf } from './tools.ts'
+import { type ResultOf, STREAMS } from './tools.ts'
 
 /** Changes that an answer lists. */
 const MOST_LISTED = 200

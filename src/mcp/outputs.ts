@@ -5,10 +5,8 @@
  */
 import { closeSync, readSync, writeSync } from 'node:fs'
 import { HeadTail, openUnlinked, randomHex, SandboxError } from '../core.ts'
-import { type ShownText, textOf, wholeAtEnd, wholeAtStart } from './text.ts'
-
-export const STREAMS = ['stdout', 'stderr'] as const
-export type StreamName = (typeof STREAMS)[number]
+import { textOf, wholeAtEnd, wholeAtStart } from './text.ts'
+import { type ArgumentsOf, type ResultOf, STREAMS, type StreamName } from './tools.ts'
 
 /** Bytes of a stream that a result shows, head and tail together. */
 const SHOWN = 32_768
@@ -17,20 +15,9 @@ const MOST_OF_STREAM = 8 << 20
 /** Bytes of all outputs of one client; the oldest ones are forgotten first. */
 const MOST_OF_ALL = 64 << 20
 
-export interface ShownStream extends ShownText {
-  /** All that was printed. */
-  readonly bytes: number
-  /** The text leaves out what begins at byte `from` and ends before byte `to`. */
-  readonly gap?: { readonly from: number; readonly to: number }
-}
-
-export interface Piece extends ShownText {
-  /** All that was printed, and how much of it is kept from the beginning on. */
-  readonly bytes: number
-  readonly kept: number
-  /** Where the next piece begins; absent at the end of what is kept. */
-  readonly next?: number
-}
+/** As a result shows them. */
+type ShownStream = ResultOf<'run_command'>['stdout']
+type Piece = ResultOf<'read_output'>
 
 class Stream {
   private readonly shown = new HeadTail(SHOWN)
@@ -129,7 +116,7 @@ export class Outputs {
   }
 
   /** @throws SandboxError for an output that is not kept, or not any more, and for a place behind what is kept */
-  read({ id, stream, offset, length }: OutputPlace): Piece {
+  read({ id, stream, offset, length }: ArgumentsOf<'read_output'>): Piece {
     const output = this.all.get(id)
     if (output === undefined)
       throw new SandboxError('OUTPUT_NOT_FOUND', `no output ${JSON.stringify(id)} is kept`, {
@@ -150,11 +137,4 @@ export class Outputs {
     for (const output of this.all.values()) output.forget()
     this.all.clear()
   }
-}
-
-export interface OutputPlace {
-  readonly id: string
-  readonly stream: StreamName
-  readonly offset: number
-  readonly length: number
 }

@@ -73,7 +73,7 @@ export class Session {
   private readonly tools: Tools = {
     run_command: (values, call) => this.turns.take(call.signal, () => this.runCommand(values, call)),
     read_output: async (place) => {
-      const piece: ResultOf<'read_output'> = { ...this.outputs.read(place) }
+      const piece = this.outputs.read(place)
       return answer([], piece, [piece.text])
     },
     diff: (values, { signal }) => this.turns.take(signal, () => this.afterKept('diff', () => this.diff(values))),

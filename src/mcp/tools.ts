@@ -5,7 +5,9 @@
 import { z } from 'zod'
 import { jsonSchemaOf } from '../config/json-schema.ts'
 import { keysOfSchema, schemaProblems, sentenceOf } from '../config/schema-problems.ts'
-import { STREAMS } from './outputs.ts'
+
+export const STREAMS = ['stdout', 'stderr'] as const
+export type StreamName = (typeof STREAMS)[number]
 
 /* ---- arguments ---- */
 
