@@ -31,10 +31,6 @@ export const readLine: Reader<string> = (value) =>
     ? understood(value)
     : misunderstood('text on one line', value)
 
-/** Text of any kind but NUL, which no C string can carry. */
-export const readText: Reader<string> = (value) =>
-  typeof value === 'string' && !value.includes('\0') ? understood(value) : misunderstood('text without NUL', value)
-
 const ZONE_NAME = /^[A-Za-z0-9._-]{1,64}$/
 /** A zone's name becomes a path below `/`; ASCII only, so that no two names look alike. */
 export const readZoneName: Reader<string> = (value) =>

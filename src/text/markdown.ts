@@ -13,5 +13,3 @@ export function wrapped(text: string, indent: string): string {
   }
   return lines.join('\n')
 }
-
-export const listItem = (text: string): string => wrapped(`* ${text}`, '  ')

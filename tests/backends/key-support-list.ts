@@ -1,7 +1,7 @@
 /** The list of docs/reference/backends.md that is made from the table of keys. */
 import { KEY_SUPPORT, type Support } from '../../src/backends/key-support.ts'
 import { BACKEND_NAMES, type BackendName } from '../../src/policy/values.ts'
-import { listItem } from '../../src/text/markdown.ts'
+import { listItem } from '../support/generated.ts'
 
 /** Keys that the backends treat alike are one item. */
 export function keySupportList(): string {

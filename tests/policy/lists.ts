@@ -1,7 +1,7 @@
 /** Lists of docs/reference/profiles.md and protected.md that are made from the code. */
 import { KEY_ROWS, type KeyRow } from '../../src/policy/key-table.ts'
 import { PROTECTED_NAMES, type ProtectedName, type ProtectedRoot } from '../../src/policy/protected.ts'
-import { listItem } from '../../src/text/markdown.ts'
+import { listItem } from '../support/generated.ts'
 
 /** Every key with what it takes and means. */
 export const keyList = (): string => KEY_ROWS.map(keyItem).join('\n')

@@ -12,9 +12,10 @@ import {
   type SeccompRules,
   shippedRules,
 } from '../../src/seccomp/rules.ts'
-import { nativeCall, problemsOf, simulate } from '../../src/seccomp/simulate.ts'
+import { nativeCall, simulate } from '../../src/seccomp/simulate.ts'
 import { ARCHES, type Arch, COMPAT, MAX_SYSCALL, SYSCALL_NAMES, SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { declared, interestingArguments } from './declared.ts'
+import { problemsOf } from './loadable.ts'
 import { KEPT_FOR_ROOT, PID_ARGUMENT } from './words.ts'
 
 type FilterProfile = ProfileName | 'off' | SeccompRules

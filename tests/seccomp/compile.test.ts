@@ -9,9 +9,10 @@ import {
   type SeccompRules,
   shippedRules,
 } from '../../src/seccomp/rules.ts'
-import { nativeCall, problemsOf, simulate } from '../../src/seccomp/simulate.ts'
+import { nativeCall, simulate } from '../../src/seccomp/simulate.ts'
 import { ARCHES, type Arch, MAX_SYSCALL, SYSCALL_NAMES, SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { declared } from './declared.ts'
+import { problemsOf } from './loadable.ts'
 import { ALL, RAGGED } from './rule-sets.ts'
 import { REFUSED } from './words.ts'
 

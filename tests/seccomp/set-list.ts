@@ -10,7 +10,7 @@ import {
   type SetName,
   type Test,
 } from '../../src/seccomp/rules.ts'
-import { listItem } from '../../src/text/markdown.ts'
+import { listItem } from '../support/generated.ts'
 
 const hex = (value: number): string => (value < 256 ? String(value) : `0x${value.toString(16)}`)
 

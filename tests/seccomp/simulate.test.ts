@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ACTION, decode, encode, type Instruction, OPCODE } from '../../src/seccomp/bpf.ts'
-import { nativeCall, problemsOf, simulate } from '../../src/seccomp/simulate.ts'
+import { nativeCall, simulate } from '../../src/seccomp/simulate.ts'
+import { problemsOf } from './loadable.ts'
 
 const at = (code: number, k: number, jt = 0, jf = 0): Instruction => ({ code, jt, jf, k })
 const allow = at(OPCODE.ret, ACTION.allow)

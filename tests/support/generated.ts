@@ -1,6 +1,7 @@
 /** Parts of documents that are made from the code: between two marker lines of a page. `make golden` rewrites them. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect } from 'vitest'
+import { wrapped } from '../../src/text/markdown.ts'
 import { isWritingGoldens } from './golden.ts'
 
 const ROOT = new URL('../../', import.meta.url)
@@ -17,3 +18,6 @@ export function expectFile(path: string, wanted: (current: string) => string): v
   const current = readFileSync(file, 'utf8')
   expect(current).toBe(wanted(current))
 }
+
+/** An item of a list, on lines as long as those of the documents. */
+export const listItem = (text: string): string => wrapped(`* ${text}`, '  ')
