@@ -18,9 +18,8 @@ import {
 } from '../os/private-files.ts'
 import type { Denial } from '../report/result.ts'
 import { meantBy } from '../text/shortened-id.ts'
+import type { Environment } from './caller.ts'
 import { now } from './run-id.ts'
-
-type Environment = Readonly<Record<string, string | undefined>>
 
 export interface FailedRun {
   /** Names it while it is one of the last. */

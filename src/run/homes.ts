@@ -21,8 +21,7 @@ import { SANDBOX_HOME, shown } from '../plan/well-known-paths.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Zone } from '../policy/values.ts'
 import { shellWord } from '../text/shell-word.ts'
-
-type Environment = Readonly<Record<string, string | undefined>>
+import type { Environment } from './caller.ts'
 
 export interface HomeCaller {
   readonly env: Environment

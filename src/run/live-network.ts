@@ -10,8 +10,7 @@ import { runsDirectory } from '../backends/runs-directory.ts'
 import { SandboxError } from '../error.ts'
 import { allowedPorts, type HostRule, printPattern, printRule } from '../network/host-rule.ts'
 import { isOwnDirectory } from '../os/private-files.ts'
-
-type Environment = Readonly<Record<string, string | undefined>>
+import type { Environment } from './caller.ts'
 
 export interface LiveNetwork {
   readonly say: (...fields: readonly string[]) => void

@@ -13,8 +13,7 @@ import { makeDirectories } from '../os/make-directories.ts'
 import { isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
 import { isGone, isHere, ownIdentity } from '../os/process-identity.ts'
 import { meantBy } from '../text/shortened-id.ts'
-
-type Environment = Readonly<Record<string, string | undefined>>
+import type { Environment } from './caller.ts'
 
 export interface NamedSandbox {
   readonly name: string
