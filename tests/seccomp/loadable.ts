@@ -1,4 +1,4 @@
-/** What the kernel would find wrong with a filter, in TypeScript. */
+/** Finds in a filter the problems that the kernel would find. */
 import { decode, INSTRUCTION_BYTES, type Instruction, MAX_INSTRUCTIONS, OFFSET, OPCODE } from '../../src/seccomp/bpf.ts'
 
 const CONDITIONS: ReadonlySet<number> = new Set([
