@@ -155,7 +155,7 @@ static const char *environment_unfit(const struct place *place) {
 struct waiting {
   struct arena arena;
   char **path;
-  size_t first, count;
+  size_t first, count, sorted;
 };
 
 static int wait_for(struct waiting *waiting, const char *directory, const char *name) {
@@ -167,6 +167,22 @@ static int wait_for(struct waiting *waiting, const char *directory, const char *
 }
 
 static int compare_paths(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static int are_siblings(const char *a, const char *b) {
+  const char *slash = strrchr(a, '/');
+  size_t length = slash ? (size_t)(slash + 1 - a) : 0;
+  return strncmp(a, b, length) == 0 && !strchr(b + length, '/');
+}
+
+/* Sorts the directories of one parent when the first of them is due: in a large tree, most never are. */
+static const char *next_waiting(struct waiting *waiting) {
+  char **from = waiting->path + waiting->first;
+  if (waiting->first == waiting->sorted) {
+    while (waiting->sorted < waiting->count && are_siblings(*from, waiting->path[waiting->sorted])) waiting->sorted++;
+    qsort(from, waiting->sorted - waiting->first, sizeof *from, compare_paths);
+  }
+  return waiting->path[waiting->first++];
+}
 
 static const char *in_place(const struct place *place, const char *directory) {
   static char path[2 * PATH_MAX];
@@ -204,12 +220,10 @@ static const char *socket_among(const struct place *place, const char *directory
 
 /* A directory that we may not read is skipped: the command cannot read it either. */
 static const char *socket_in(const struct place *place, int root, const char *directory, struct waiting *waiting, size_t *seen) {
-  size_t before = waiting->count;
   int fd = openat(root, directory[0] ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return errno == EACCES || errno == ENOENT ? NULL : because("%s cannot be read: %s", in_place(place, directory), strerror(errno));
   const char *found = socket_among(place, directory, fd, waiting, seen);
   close(fd);
-  if (waiting->count > before) qsort(waiting->path + before, waiting->count - before, sizeof *waiting->path, compare_paths);
   return found;
 }
 
@@ -220,7 +234,7 @@ static const char *socket_unfit(const struct place *place) {
   int root = open(place->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root < 0) return because("%s cannot be looked at: %s", place->path, strerror(errno));
   const char *found = socket_in(place, root, "", &waiting, &seen);
-  while (!found && waiting.first < waiting.count && seen < PLACE_ENTRIES_MAX) found = socket_in(place, root, waiting.path[waiting.first++], &waiting, &seen);
+  while (!found && waiting.first < waiting.count && seen < PLACE_ENTRIES_MAX) found = socket_in(place, root, next_waiting(&waiting), &waiting, &seen);
   close(root);
   arena_free(&waiting.arena);
   free(waiting.path);
