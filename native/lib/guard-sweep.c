@@ -106,9 +106,6 @@ static void sweep_find(struct guard *guard, const struct guard_zone *zone, const
   on_attempt(guard, zone, head, run);
 }
 
-/* To list one directory of so many takes less time than to seal and write the index. */
-#define STALE_SHARE 64
-
 /* Root, whose index has the files, keeps that of the beginning; so does a zone that is not walked again. */
 static void keep_index(const struct guard *guard, struct guard_zone *zone, struct walk *walk) {
   if (walk && walk->records) zone->listed += walk->listed;

@@ -213,7 +213,8 @@ static int look_through(struct guard *guard, struct guard_zone *zone) {
   int done = !walk.for_git && !walk.for_set_id && !walk.hide ? 0 : walk_zone(&walk) < 0 ? mark_unwalked(guard, zone, &walk) : close_finds(guard, zone, &walk);
   int error = errno;
   zone->listed = walk.listed;
-  if (walk.listed > 0) walk_take_index(&walk, &zone->tree);
+  if (walk.records && walk.listed > 0) walk_take_index(&walk, &zone->tree);
+  else zone->same = walk.same, walk.same = NULL;
   walk_free(&walk);
   errno = error;
   return done < 0 ? -1 : watch_root(guard, zone);
@@ -280,7 +281,8 @@ static int find_links_of(struct guard *guard, struct links *links, const struct 
 }
 
 static int cover_links(struct guard *guard, struct guard_zone *zone, const struct links *links) {
-  struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count, .entries_max = WALK_ENTRIES_MAX, .known = &zone->tree};
+  struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count, .entries_max = WALK_ENTRIES_MAX, .known = &zone->tree, .same = zone->same};
+  zone->same = NULL;
   int done = walk_zone(&walk);
   if (done < 0) mark_unwalked(guard, zone, &walk);
   for (size_t i = 0; done == 0 && i < walk.count; i++)
@@ -474,6 +476,7 @@ void guard_close(struct guard *guard) {
     free(zone->cover), free(zone->name), free(zone->repository);
     hide_free(&zone->hide);
     tree_free(&zone->tree);
+    free(zone->same);
   }
   if (guard->events >= 0) close(guard->events);
   walk_free(&guard->walk);

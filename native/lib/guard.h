@@ -86,6 +86,7 @@ struct guard_zone {
   struct guard_repository *repository;
   size_t repositories;
   struct tree_index tree; /* directories as they were at the last look through the zone */
+  uint8_t *same;          /* of each of them, by a look just now; NULL = all are to be looked at */
   size_t listed;          /* of them then */
 };
 

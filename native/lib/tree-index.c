@@ -127,7 +127,7 @@ struct head {
 };
 
 /* Change its number together with the layout, or with the contexts of the walk (lib/walk.c). */
-#define FORMAT "tree index 4"
+#define FORMAT "tree index 5"
 
 void tree_free(struct tree_index *index) {
   free(index->bytes);

@@ -45,7 +45,7 @@ static int add_record(struct walk *walk, const struct pending *pending) {
   struct tree_directory *more = grow(walk->record, walk->pending_count, sizeof *more);
   if (!more) return -1;
   walk->record = more;
-  walk->record[walk->pending_count] = (struct tree_directory){.is_named = (uint8_t)pending->is_named};
+  walk->record[walk->pending_count] = (struct tree_directory){.context = (uint8_t)pending->context, .is_named = (uint8_t)pending->is_named};
   return 0;
 }
 
@@ -522,12 +522,24 @@ static int walk_pending(struct walk *walk) {
   return 0;
 }
 
+static int is_stale(const struct walk *walk, size_t changed) { return changed > walk->known->directories / STALE_SHARE; }
+
+/* The walk looks only for `modules` and `worktrees` in a named git directory: it lists none of it, and has no state of it. */
+static int is_listed(const struct tree_directory *known) { return known->state.inode || (known->context != IN_GIT && known->context != IN_KEPT); }
+
+static void check_known(struct walk *walk) {
+  size_t changed = 0;
+  walk->same = tree_check(walk->known, walk->zone, walk->for_set_id);
+  for (uint32_t i = 0; walk->same && i < walk->known->directories; i++) changed += !walk->same[i] && is_listed(&walk->known->directory[i]);
+  if (walk->same && walk->records == 1 && !is_stale(walk, changed)) walk->records = 0;
+}
+
 static int begin(struct walk *walk) {
   if (walk->pending_count > 0) return 0;
   if (walk->records && !tree_is_trusted(walk->zone, &walk->device, &walk->mount)) walk->mount = 0;
   if (clock_gettime(CLOCK_REALTIME, &walk->begun) < 0) return -1;
   int is_known = can_be_known(walk);
-  if (is_known && !walk->until_ns) walk->same = tree_check(walk->known, walk->zone, walk->for_set_id);
+  if (is_known && !walk->until_ns && !walk->same) check_known(walk);
   return add_pending(walk, &(struct pending){.name = walk->start ? walk->start : "", .parent = -1, .context = walk->start ? IN_PLAIN : IN_TREE, .owner = -1, .known = is_known ? 0 : -1});
 }
 
@@ -543,7 +555,16 @@ int walk_some(struct walk *walk, uint64_t until_ns) {
   return done;
 }
 
-int walk_zone(struct walk *walk) { return walk_some(walk, 0); }
+/* A directory that has changed may hold many that are new. */
+int walk_zone(struct walk *walk) {
+  struct walk again = *walk;
+  int done = walk_some(walk, 0);
+  if (done < 0 || walk->records == again.records || !is_stale(walk, walk->listed)) return done;
+  again.records = 2;
+  walk_free(walk);
+  *walk = again;
+  return walk_some(walk, 0);
+}
 
 /* ---- the index ---- */
 

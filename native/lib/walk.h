@@ -66,8 +66,8 @@ struct walk {
   const struct identity *wanted; /* FIND_TWIN: these files */
   size_t wanted_count;
   const struct tree_index *known; /* of an earlier walk, NULL = none: what has not changed since is not listed again */
-  uint8_t *same;                 /* of each directory in `known`, where they are looked at all together */
-  int records;                    /* makes an index for the next walk */
+  uint8_t *same;                 /* of each directory in `known`, where they are looked at all together, by this walk or by one just before it */
+  int records;                    /* makes an index for the next walk, unless `known` is as good; 2 = in any case */
 
   struct find *find;
   size_t count;
@@ -87,6 +87,9 @@ struct walk {
   size_t listed;                 /* directories that were read, or have files that were looked at anew */
   uint64_t until_ns; /* of walk_some, CLOCK_MONOTONIC; 0 = no end */
 };
+
+/* To list one directory of so many takes less time than to make, seal and write an index. */
+#define STALE_SHARE 64
 
 /* 0, or -1 with errno and `at`: E2BIG where there is too much, EACCES where a directory cannot be read. */
 int walk_zone(struct walk *walk);

@@ -43,15 +43,17 @@ static int for_files; /* as root looks */
 static int for_git = 1;
 static const struct hide *hidden;
 
-static void walk_with(const struct tree_index *known, struct walk *walk) {
-  *walk = (struct walk){.zone = zone, .for_git = for_git, .for_empty = 1, .for_set_id = for_files, .hide = hidden, .known = known, .records = 1};
+static void walk_for(int records, const struct tree_index *known, struct walk *walk) {
+  *walk = (struct walk){.zone = zone, .for_git = for_git, .for_empty = 1, .for_set_id = for_files, .hide = hidden, .known = known, .records = records};
   EXPECT_NUMBER(walk_zone(walk), 0);
 }
+
+static void walk_with(const struct tree_index *known, struct walk *walk) { walk_for(1, known, walk); }
 
 /* With an index of what is there now. Returns how many directories were listed. */
 static size_t index_zone(void) {
   struct walk walk;
-  walk_with(&tree, &walk);
+  walk_for(2, &tree, &walk);
   size_t listed = walk.listed;
   walk_take_index(&walk, &tree);
   walk_free(&walk);
@@ -141,6 +143,32 @@ UNIT("a walk that looks for repositories does not believe one that has not") {
   EXPECT(index_zone() > 100);
   EXPECT_NUMBER(expect_same(), 0);
   hidden = NULL;
+  remove_zone();
+}
+
+/* How much of the index is made anew: 0 = nothing. */
+static int records_now(void) {
+  struct walk walk;
+  walk_with(&tree, &walk);
+  int records = walk.records;
+  walk_free(&walk);
+  return records;
+}
+
+UNIT("an index is made anew where much has changed, or much is new below one directory that has") {
+  char path[32];
+  make_zone();
+  index_zone();
+  EXPECT_NUMBER(records_now(), 0);
+  close(openat(zone, "d1/e1/file", O_CREAT | O_WRONLY, 0600));
+  EXPECT_NUMBER(records_now(), 0);
+  EXPECT(mkdirat(zone, "d1/e1/new", 0700) == 0);
+  EXPECT_NUMBER(records_now(), 2);
+  settle();
+  index_zone();
+  EXPECT_NUMBER(records_now(), 0);
+  for (int i = 0; i < 9; i++) snprintf(path, sizeof path, "d7/e%d/new", i), EXPECT(mkdirat(zone, path, 0700) == 0);
+  EXPECT_NUMBER(records_now(), 1);
   remove_zone();
 }
 
