@@ -59,8 +59,12 @@ static int look_up(int at, const char *path, struct status *status) { return ask
 
 static uint64_t device_of(const struct status *status) { return (uint64_t)status->device[0] << 32 | status->device[1]; }
 
+/* Every other time is one that an index cannot hold. */
+static int fits(int64_t seconds) { return seconds > 0 && seconds <= UINT32_MAX; }
+
 static struct tree_state state_of(const struct status *status) {
-  return (struct tree_state){status->inode, {status->changed.seconds, status->changed.nanoseconds}, {status->modified.seconds, status->modified.nanoseconds}};
+  if (!fits(status->changed.seconds) || !fits(status->modified.seconds)) return (struct tree_state){0};
+  return (struct tree_state){status->inode, {(uint32_t)status->changed.seconds, status->changed.nanoseconds}, {(uint32_t)status->modified.seconds, status->modified.nanoseconds}};
 }
 
 int tree_is_trusted(int zone, uint64_t *device, uint64_t *mount) {
@@ -84,8 +88,9 @@ int tree_is_trusted(int zone, uint64_t *device, uint64_t *mount) {
 
 /* A file system with small inodes keeps whole seconds. A time to come is that of a clock that was set back. */
 static int is_young(const struct tree_time *time, const struct timespec *begun) {
-  if (begun->tv_sec - time->seconds > 3) return 0;
-  long long age = (begun->tv_sec - time->seconds) * SECOND_NS + begun->tv_nsec - time->nanoseconds;
+  long long seconds = begun->tv_sec - (long long)time->seconds;
+  if (seconds > 3) return 0;
+  long long age = seconds * SECOND_NS + begun->tv_nsec - time->nanoseconds;
   return age < (time->nanoseconds == 0 ? 2 * SECOND_NS : YOUNG_NS);
 }
 
@@ -97,15 +102,14 @@ struct tree_state tree_state_of(int directory, uint64_t device, uint64_t mount, 
 }
 
 struct tree_file tree_file_of(const struct timespec *changed, const struct timespec *begun) {
-  struct tree_time time = {changed->tv_sec, (uint32_t)changed->tv_nsec};
-  if (is_young(&time, begun) || time.seconds <= 0 || time.seconds > UINT32_MAX) return (struct tree_file){0};
-  return (struct tree_file){.seconds = (uint32_t)time.seconds, .nanoseconds = time.nanoseconds};
+  struct tree_file file = {.changed = {(uint32_t)changed->tv_sec, (uint32_t)changed->tv_nsec}};
+  return !fits(changed->tv_sec) || is_young(&file.changed, begun) ? (struct tree_file){0} : file;
 }
 
 int tree_is_same_file(int directory, const char *name, const struct tree_file *file) {
   struct status status;
-  if (file->seconds == 0 || ask(directory, name, STATUS_OF_FILE, &status) < 0 || !S_ISREG(status.mode) || (status.mode & (S_ISUID | S_ISGID))) return 0;
-  return status.changed.seconds == file->seconds && status.changed.nanoseconds == file->nanoseconds;
+  if (file->changed.seconds == 0 || ask(directory, name, STATUS_OF_FILE, &status) < 0 || !S_ISREG(status.mode) || (status.mode & (S_ISUID | S_ISGID))) return 0;
+  return status.changed.seconds == file->changed.seconds && status.changed.nanoseconds == file->changed.nanoseconds;
 }
 
 static int same_time(const struct tree_time *a, const struct tree_time *b) { return a->seconds == b->seconds && a->nanoseconds == b->nanoseconds; }

@@ -8,8 +8,8 @@
  * For root it holds the files, too. A file gets a set-id bit or capabilities without a change of its directory, so the mode of each file is looked
  * at every time. To set capabilities sets the change time of the file: one with the time of the last look has as many as then, which was none.
  *
- * For other names of a protected file it holds one bit for each inode number of a directory's files, of 64: a directory that has not changed,
- * and lacks the bit of the wanted file, has no name of it.
+ * For other names of a protected file it holds the range of the inode numbers of a directory's files, and one bit of 64 for each: a directory
+ * that has not changed, and in which the wanted file is out of the range or lacks its bit, has no name of it.
  *
  * An entry is never trusted
  * - if its directory is on another mount or device than the zone's root, which must be ext4, xfs, btrfs or tmpfs: these set a change time with
@@ -27,8 +27,12 @@
 #include <time.h>
 
 struct tree_time {
-  int64_t seconds;
-  uint32_t nanoseconds;
+  uint32_t seconds, nanoseconds;
+};
+
+/* Of the files of a directory: none lies outside of the range, or lacks its bit. */
+struct tree_inodes {
+  uint64_t least, most, bits;
 };
 
 /* A listing holds while the state of its directory is the same. */
@@ -39,12 +43,13 @@ struct tree_state {
 
 /* A regular file that had neither a set-id bit nor capabilities. */
 struct tree_file {
-  uint32_t name, seconds, nanoseconds; /* of its last change; 0 = look at it again */
+  uint32_t name;
+  struct tree_time changed; /* 0 seconds = look at it again */
 };
 
 struct tree_directory {
   struct tree_state state;
-  uint64_t inodes;       /* tree_inode of each of its files: those that are not in there have no name in it */
+  struct tree_inodes inodes;
   uint32_t name;         /* offset of its name in the directory above */
   uint32_t first, count; /* its directories, next to each other */
   uint32_t first_file, files;
@@ -77,8 +82,16 @@ int tree_is_trusted(int zone, uint64_t *device, uint64_t *mount);
 struct tree_state tree_state_of(int directory, uint64_t device, uint64_t mount, const struct timespec *begun);
 /* The same of a file. */
 struct tree_file tree_file_of(const struct timespec *changed, const struct timespec *begun);
-/* One of 64 bits. */
-static inline uint64_t tree_inode(uint64_t inode) { return 1ull << (inode * 0x9e3779b97f4a7c15ull >> 58); }
+
+static inline uint64_t tree_inode_bit(uint64_t inode) { return 1ull << (inode * 0x9e3779b97f4a7c15ull >> 58); }
+static inline void tree_add_inode(struct tree_inodes *inodes, uint64_t inode) {
+  if (!inodes->bits || inode < inodes->least) inodes->least = inode;
+  if (!inodes->bits || inode > inodes->most) inodes->most = inode;
+  inodes->bits |= tree_inode_bit(inode);
+}
+static inline int tree_may_hold(const struct tree_inodes *inodes, uint64_t inode) {
+  return inode >= inodes->least && inode <= inodes->most && (inodes->bits & tree_inode_bit(inode)) != 0;
+}
 
 /* Is the directory `path` still in that state? */
 int tree_is_same(int at, const char *path, const struct tree_index *index, const struct tree_state *state);

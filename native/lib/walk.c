@@ -126,7 +126,7 @@ struct listing {
   int index; /* of it */
   int fd;
   unsigned parts, systems;
-  uint64_t inodes;     /* of its files (lib/tree-index.h) */
+  struct tree_inodes inodes;
   uint32_t known_at;   /* the next one that is expected among the directories of the known listing */
   size_t entries;
   int folds; /* case; -1 = no name in it has shown it */
@@ -312,7 +312,7 @@ static int on_entry(struct listing *listing, const struct directory_entry *entry
   if (note_case(listing, name) < 0 || (walk->hide && on_hidden(listing, name) < 0)) return -1;
   int is_counted = walk->size ? on_size(listing, name) : 1;
   if (is_counted <= 0) return is_counted;
-  if (entry->type == DT_REG || entry->type == DT_UNKNOWN) listing->inodes |= tree_inode(entry->ino);
+  if (entry->type == DT_REG || entry->type == DT_UNKNOWN) tree_add_inode(&listing->inodes, entry->ino);
   const struct repository_system *system = walk->for_git && listing->place.context == IN_TREE ? repository_system(name) : NULL;
   if (system) return listing->systems |= 1u << (system - REPOSITORY_SYSTEM), listing->folds > 0 ? 0 : on_named(listing, system);
   listing->parts |= repository_part(name);
@@ -416,7 +416,7 @@ static int can_be_known(const struct walk *walk) {
 /* Then it is listed. */
 static int may_hold_wanted(const struct walk *walk, const struct tree_directory *known) {
   for (size_t i = 0; i < walk->wanted_count; i++)
-    if (known->inodes & tree_inode(walk->wanted[i].ino)) return 1;
+    if (tree_may_hold(&known->inodes, walk->wanted[i].ino)) return 1;
   return 0;
 }
 
@@ -432,13 +432,19 @@ static int must_open(const struct walk *walk, const struct tree_directory *known
   return (walk->for_git && (known->systems != 0 || is_repository(known->context, known->parts))) || (walk->for_set_id && known->files > 0 && !is_same_with_files(walk, known));
 }
 
+static int count_entries(struct walk *walk, uint32_t more) {
+  walk->entries += more;
+  return walk->entries_max && walk->entries > walk->entries_max ? (errno = E2BIG, -1) : 0;
+}
 
 static int add_known(struct listing *listing, uint32_t at) {
-  const struct tree_index *known = listing->walk->known;
+  struct walk *walk = listing->walk;
+  const struct tree_index *known = walk->known;
   const char *name = known->names + known->directory[at].name;
-  enum context context = known->directory[at].is_named && listing->walk->for_git ? NOWHERE : context_of(listing, name);
+  enum context context = known->directory[at].is_named && walk->for_git ? NOWHERE : context_of(listing, name);
   if (context == NOWHERE) return 0; /* an entry of a system has been looked at */
-  return add_pending(listing->walk, &(struct pending){.name = name, .parent = listing->index, .context = context, .owner = listing->place.owner, .known = (int)at});
+  if (walk->quiet && walk->quiet[at] && context == (enum context)known->directory[at].context) return count_entries(walk, walk->quiet[at] - 1);
+  return add_pending(walk, &(struct pending){.name = name, .parent = listing->index, .context = context, .owner = listing->place.owner, .known = (int)at});
 }
 
 static int replay_files(struct listing *listing, const struct tree_directory *same) {
@@ -461,8 +467,7 @@ static int replay(struct listing *listing, const struct tree_directory *same) {
   size_t first = walk->pending_count;
   begin_place(listing);
   listing->parts = same->parts, listing->systems = same->systems, listing->entries = same->entries, listing->inodes = same->inodes;
-  walk->entries += same->entries;
-  if (walk->entries_max && walk->entries > walk->entries_max) return errno = E2BIG, -1;
+  if (count_entries(walk, same->entries) < 0) return -1;
   for (int i = 0; i < REPOSITORY_SYSTEMS && walk->for_git; i++)
     if ((same->systems >> i & 1) && on_named(listing, &REPOSITORY_SYSTEM[i]) < 0) return -1;
   if (walk->for_set_id && replay_files(listing, same) < 0) return -1;
@@ -534,12 +539,29 @@ static void check_known(struct walk *walk) {
   if (walk->same && walk->records == 1 && !is_stale(walk, changed)) walk->records = 0;
 }
 
+static int is_busy(const struct walk *walk, const struct tree_directory *known) {
+  return !is_same_with_files(walk, known) || must_open(walk, known) || (walk->hide && known->hides) || may_hold_wanted(walk, known);
+}
+
+/* From the last one: a directory comes before those in it. One in another context than what it is in can be in yet another one by now. */
+static void find_quiet(struct walk *walk) {
+  const struct tree_directory *directory = walk->known->directory;
+  walk->quiet = calloc(walk->known->directories, sizeof *walk->quiet);
+  for (uint32_t at = walk->known->directories; walk->quiet && at-- > 0;) {
+    uint32_t entries = is_busy(walk, &directory[at]) ? 0 : 1 + directory[at].entries;
+    for (uint32_t i = directory[at].first; entries && i < directory[at].first + directory[at].count; i++)
+      entries = walk->quiet[i] && directory[i].context == directory[at].context ? entries + walk->quiet[i] - 1 : 0;
+    walk->quiet[at] = entries;
+  }
+}
+
 static int begin(struct walk *walk) {
   if (walk->pending_count > 0) return 0;
   if (walk->records && !tree_is_trusted(walk->zone, &walk->device, &walk->mount)) walk->mount = 0;
   if (clock_gettime(CLOCK_REALTIME, &walk->begun) < 0) return -1;
   int is_known = can_be_known(walk);
   if (is_known && !walk->until_ns && !walk->same) check_known(walk);
+  if (is_known && walk->same && !walk->records) find_quiet(walk);
   return add_pending(walk, &(struct pending){.name = walk->start ? walk->start : "", .parent = -1, .context = walk->start ? IN_PLAIN : IN_TREE, .owner = -1, .known = is_known ? 0 : -1});
 }
 
@@ -598,6 +620,7 @@ void walk_free(struct walk *walk) {
   free(walk->file);
   free(walk->names);
   free(walk->same);
+  free(walk->quiet);
   arena_free(&walk->arena);
   *walk = (struct walk){.zone = -1};
 }

@@ -67,6 +67,7 @@ struct walk {
   size_t wanted_count;
   const struct tree_index *known; /* of an earlier walk, NULL = none: what has not changed since is not listed again */
   uint8_t *same;                 /* of each directory in `known`, where they are looked at all together, by this walk or by one just before it */
+  uint32_t *quiet;               /* of each directory in `known`: 0, or one more than all entries below it, where none is to be visited again */
   int records;                    /* makes an index for the next walk, unless `known` is as good; 2 = in any case */
 
   struct find *find;
