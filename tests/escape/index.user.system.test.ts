@@ -6,6 +6,7 @@ import {
   appendFileSync,
   chmodSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -61,6 +62,18 @@ describeWith('userns', 'a large writable zone', () => {
     const refused = await settled(`for one in ${hooks.join(' ')}; do echo evil >>$one; done; true`)
     expect(refused.stderr.match(/Read-only file system/g)).toHaveLength(2)
     for (const hook of hooks) expect(readFileSync(join(zone, hook), 'utf8')).not.toContain('evil')
+
+    // The host gives a hook another name: where little else has changed, and where so much that the index is made anew.
+    for (const changes of [1, 20]) {
+      for (const path of paths.slice(0, changes)) writeFileSync(join(zone, path, `new${changes}`), '')
+      linkSync(join(zone, 'a5/b5/c/.git/hooks/pre-commit'), join(zone, `a8/b8/c/hook${changes}`))
+      linkSync(program, join(zone, `a8/b8/c/other${changes}`))
+      const { stderr } = await settled(`cd a8/b8/c; echo evil >>hook${changes}; echo x >>other${changes}; true`)
+      expect(stderr.match(/Read-only file system/g)).toHaveLength(1)
+      expect(readFileSync(join(zone, `a8/b8/c/hook${changes}`), 'utf8')).not.toContain('evil')
+      expect(readFileSync(program, 'utf8')).toBe('x\n') // the control: an ordinary file
+      writeFileSync(program, '')
+    }
 
     // The same of a file that root's run must not write. The control: without its set-id bit it is written.
     const write = 'echo evil >>a2/b2/c/program; true'
