@@ -15,9 +15,9 @@
 int covers_are_sent(const struct launchfile *file) {
   struct entry entry;
   size_t position = 0;
-  while (launchfile_next(file, &position, &entry))
-    if (entry.verb == V_HIDE || (entry.verb == V_ZONE && strcmp(entry.word[2], "rw") == 0)) return 1;
-  return 0;
+  while (launchfile_next_of(file, V_ZONE, &position, &entry))
+    if (strcmp(entry.word[2], "rw") == 0) return 1;
+  return launchfile_find(file, V_HIDE, &entry);
 }
 
 /* ---- out ---- */

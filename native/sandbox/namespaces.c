@@ -97,8 +97,7 @@ void engine_execute(const struct stage *stage) {
   const char *argv[ENGINE_WORDS_MAX + 1];
   int words = 0;
   size_t position = 0;
-  while (launchfile_next(stage->file, &position, &entry)) {
-    if (entry.verb != V_WORD) continue;
+  while (launchfile_next_of(stage->file, V_WORD, &position, &entry)) {
     if (words == ENGINE_WORDS_MAX) fail_with(E2BIG, "engine: words", entry.word[0]);
     argv[words++] = entry.word[0];
   }
