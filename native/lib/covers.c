@@ -104,7 +104,7 @@ static int read_covers(struct guard *guard, int fd) {
   char *bytes = read_all(fd, COVERS_SIZE_MAX, &size);
   if (!bytes) return -1;
   struct reading reading = {bytes, bytes + size};
-  *guard = (struct guard)GUARD_NONE;
+  guard_clear(guard);
   errno = EINVAL;
   while (reading.at < reading.end)
     if (take_zone(&reading, guard) < 0) return -1;

@@ -627,11 +627,12 @@ static void mount_zone(int root, int tree, const struct entry *zone, const struc
 /* All that is left of our rights ends here. */
 static void take_zones(const struct launchfile *file, const struct confinement *confinement) {
   struct report mounted = {.kind = REPORT_MOUNTED};
-  struct guard covers = GUARD_NONE;
+  struct guard covers;
   struct entry entry;
   size_t position = 0;
   int trees[MESSAGE_DESCRIPTORS_MAX], count, next = 0, root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   char byte;
+  guard_clear(&covers);
   if (root < 0) fail("init: open", "/");
   if (message_receive(INIT_ZONES, &byte, 1, 0, trees, &count) != 1) _exit(125); /* no command will come; a stager that has failed has said why */
   close(INIT_ZONES);
