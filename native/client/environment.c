@@ -112,8 +112,8 @@ int given_are_unknown(const struct launchfile *file, char *const *given) {
 int variables_are_unset(const struct launchfile *file) {
   struct entry entry;
   size_t position = 0;
-  while (launchfile_next(file, &position, &entry))
-    if (entry.verb == V_UNSET && getenv(entry.word[0])) return 0;
+  while (launchfile_next_of(file, V_UNSET, &position, &entry))
+    if (getenv(entry.word[0])) return 0;
   return 1;
 }
 

@@ -82,8 +82,8 @@ static int write_line(const char *answer, const char *id, char *text, size_t roo
 static int add_directories(const struct launchfile *file, char **argv, size_t room) {
   struct entry entry;
   size_t position = 0, count = 0;
-  while (launchfile_next(file, &position, &entry))
-    if (entry.verb == V_APPLY && count < room) argv[count++] = (char *)(uintptr_t)entry.word[0];
+  while (launchfile_next_of(file, V_APPLY, &position, &entry))
+    if (count < room) argv[count++] = (char *)(uintptr_t)entry.word[0];
   return count ? 0 : -1;
 }
 

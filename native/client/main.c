@@ -366,8 +366,7 @@ static int tell_warnings(const struct launchfile *file) {
   size_t position = 0;
   if (!launchfile_find(file, V_WARNING, &entry)) return 0;
   if (!is_fresh(file)) return -1;
-  while (launchfile_next(file, &position, &entry))
-    if (entry.verb == V_WARNING) dprintf(STDERR_FILENO, "%s\n", entry.word[0]);
+  while (launchfile_next_of(file, V_WARNING, &position, &entry)) dprintf(STDERR_FILENO, "%s\n", entry.word[0]);
   return 0;
 }
 

@@ -132,7 +132,7 @@ int program_is_shown(const struct program *program, const struct launchfile *fil
   if (!program->real[0]) return 1;
   for (size_t i = 0; i < sizeof SYSTEM / sizeof *SYSTEM; i++)
     if (is_within(program->real, SYSTEM[i])) return 1;
-  while (launchfile_next(file, &position, &entry))
-    if (entry.verb == V_ZONE && is_within(program->real, entry.word[0])) return 1;
+  while (launchfile_next_of(file, V_ZONE, &position, &entry))
+    if (is_within(program->real, entry.word[0])) return 1;
   return 0;
 }

@@ -270,8 +270,8 @@ static int may_lack_processes(const struct result *result) {
   struct entry entry;
   size_t position = 0;
   uint64_t number, most;
-  while (launchfile_next(result->file, &position, &entry)) {
-    if (entry.verb != V_RLIMIT || parse_number(entry.word[0], INT32_MAX, &number) < 0 || number != RLIMIT_NPROC) continue;
+  while (launchfile_next_of(result->file, V_RLIMIT, &position, &entry)) {
+    if (parse_number(entry.word[0], INT32_MAX, &number) < 0 || number != RLIMIT_NPROC) continue;
     if (parse_number(entry.word[1], INT64_MAX, &most) < 0) return 1;
     if (status_number(result->status, STATUS_PEAK_PIDS) >= (long long)most || status_number(result->status, STATUS_KILLED) + 1 + NAMESPACE_PROCESSES >= (long long)most) return 1;
   }
@@ -308,8 +308,8 @@ static int has_events(const struct result *result) {
 
 static int find_words(const struct result *result, struct entry *words) {
   size_t position = 0;
-  while (launchfile_next(result->file, &position, words))
-    if (words->verb == V_REASON && status_says(result->status, STATUS_REASON, words->word[0])) return 1;
+  while (launchfile_next_of(result->file, V_REASON, &position, words))
+    if (status_says(result->status, STATUS_REASON, words->word[0])) return 1;
   return 0;
 }
 

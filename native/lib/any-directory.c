@@ -444,6 +444,6 @@ int places_fill(const struct places *places, const struct launchfile *plan, stru
   in.index = malloc(launchfile_places(plan) * sizeof *in.index);
   if (!in.bytes || !in.index || fill_all(&in, &fillings) < 0) return free(in.bytes), free(in.index), -1;
   seal_filled(plan, &fillings, in.bytes);
-  *filled = (struct launchfile){.bytes = in.bytes, .size = in.used, .index = in.index, .count = plan->count};
+  *filled = (struct launchfile){.bytes = in.bytes, .size = in.used, .index = in.index, .count = plan->count, .range = plan->range};
   return 0;
 }

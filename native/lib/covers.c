@@ -15,9 +15,9 @@
 int covers_are_sent(const struct launchfile *file) {
   struct entry entry;
   size_t position = 0;
-  while (launchfile_next(file, &position, &entry))
-    if (entry.verb == V_HIDE || (entry.verb == V_ZONE && strcmp(entry.word[2], "rw") == 0)) return 1;
-  return 0;
+  while (launchfile_next_of(file, V_ZONE, &position, &entry))
+    if (strcmp(entry.word[2], "rw") == 0) return 1;
+  return launchfile_find(file, V_HIDE, &entry);
 }
 
 /* ---- out ---- */
@@ -104,7 +104,7 @@ static int read_covers(struct guard *guard, int fd) {
   char *bytes = read_all(fd, COVERS_SIZE_MAX, &size);
   if (!bytes) return -1;
   struct reading reading = {bytes, bytes + size};
-  *guard = (struct guard)GUARD_NONE;
+  guard_clear(guard);
   errno = EINVAL;
   while (reading.at < reading.end)
     if (take_zone(&reading, guard) < 0) return -1;

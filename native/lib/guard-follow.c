@@ -179,8 +179,9 @@ int guard_follow(struct guard *guard, const struct guard_lead *lead, char at[PAT
 
 /* The word of a list that begins there, "" = the end. */
 static const char *next_name(const char *names, char name[PATH_MAX]) {
-  size_t length = strcspn(names, " ");
-  snprintf(name, PATH_MAX, "%.*s", (int)length, names);
+  size_t length = strcspn(names, " "), kept = length < PATH_MAX ? length : PATH_MAX - 1;
+  memcpy(name, names, kept);
+  name[kept] = 0;
   return names + length + (names[length] == ' ');
 }
 

@@ -430,12 +430,12 @@ static int prepare(struct guard *guard, const struct launchfile *file) {
 }
 
 int guard_prepare(struct guard *guard, const struct launchfile *file) {
-  *guard = (struct guard)GUARD_NONE;
+  guard_clear(guard);
   return prepare(guard, file);
 }
 
 int guard_prepare_layers(struct guard *guard, const struct launchfile *file) {
-  *guard = (struct guard)GUARD_NONE;
+  guard_clear(guard);
   guard->for_layers = 1;
   return prepare(guard, file);
 }

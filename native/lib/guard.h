@@ -24,7 +24,9 @@
 #include "lib/repository.h"
 #include "lib/walk.h"
 
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A path that exists when the run begins, to be mounted over itself. */
 struct guard_cover {
@@ -124,8 +126,7 @@ struct guard {
   struct guard_watch *watch;
   size_t watches;
   uint64_t next_walk_ns; /* CLOCK_MONOTONIC; 0 = none */
-  struct walk walk;      /* while the command runs: a piece at a time, of one zone after the other */
-  size_t walked;         /* the zone that it is in */
+  size_t walked;         /* the zone that `walk` is in */
 
   unsigned attempts; /* all of them; the first are kept */
   unsigned set_ids;
@@ -135,14 +136,20 @@ struct guard {
 
   char seen[256]; /* the first attempt, on the host */
   const struct guard_zone *seen_zone;
-  char seen_path[PATH_MAX]; /* the same in its zone */
+  char failed[512]; /* where guard_prepare gave up */
+  struct walk walk; /* while the command runs: a piece at a time, of one zone after the other */
+  /* From its end on it is large, and only as much is used as the numbers above say. */
+  char seen_path[PATH_MAX]; /* of `seen`, in its zone */
   struct guard_attempt attempt[GUARD_ATTEMPTS_MAX];
   char set_id[GUARD_SET_ID_MAX][256]; /* covered files of root, on the host */
   char hidden_path[GUARD_HIDDEN_MAX][256]; /* on the host */
-  char failed[512]; /* where guard_prepare gave up */
 };
 
-#define GUARD_NONE {.events = -1}
+/* Without touching what is large: a run has three guards, and would use five pages for each. */
+static inline void guard_clear(struct guard *guard) {
+  memset(guard, 0, offsetof(struct guard, walk.at) + 1);
+  guard->events = -1;
+}
 
 /* Opens the zones, and finds what is to be covered and what to be watched. 0, or -1 with errno and `failed`. */
 int guard_prepare(struct guard *guard, const struct launchfile *file);

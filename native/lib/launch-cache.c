@@ -147,8 +147,7 @@ static int is_sound(const struct launchfile *file) {
 static int is_for(const struct launchfile *file, const struct key *key) {
   struct entry entry;
   size_t position = 0, used = 0;
-  while (launchfile_next(file, &position, &entry)) {
-    if (entry.verb != V_KEY) continue;
+  while (launchfile_next_of(file, V_KEY, &position, &entry)) {
     if (used == key->used || strcmp(entry.word[0], key->bytes + used) != 0) return 0;
     used += strlen(key->bytes + used) + 1;
   }

@@ -44,6 +44,7 @@ _Static_assert(LAUNCHFILE_MAX <= OFFSET_MASK && VERBS <= 1u << (32 - OFFSET_BITS
 #define PLACES_AT_ONCE 1000
 
 struct index {
+  struct verb_range *range;
   uint32_t *place;
   size_t count, room;
 };
@@ -58,6 +59,12 @@ static int put_place(struct index *index, size_t offset, enum verb verb) {
   return 0;
 }
 
+static void note_end(struct index *index, size_t first, enum verb verb) {
+  struct verb_range *range = &index->range[verb];
+  if (range->end == 0) range->first = (uint32_t)first;
+  range->end = (uint32_t)index->count;
+}
+
 static enum verb verb_at(const struct launchfile *file, size_t position) { return (enum verb)(file->index[position] >> OFFSET_BITS); }
 
 static const char *text_at(const struct launchfile *file, size_t position) { return file->bytes + (file->index[position] & OFFSET_MASK); }
@@ -70,7 +77,7 @@ static size_t places_of(enum verb verb) { return 1u + KNOWN[verb].words; }
 
 /* Reads the entry at *position, and notes its places. */
 static int read_entry(const struct launchfile *file, size_t *position, enum verb *verb, struct index *index, const char **problem) {
-  size_t start = *position;
+  size_t start = *position, first = index->count;
   const char *name = next_word(file, position);
   if (!name) return *problem = "no end entry", -1;
   *verb = verb_named(name, *verb);
@@ -81,26 +88,27 @@ static int read_entry(const struct launchfile *file, size_t *position, enum verb
     if (put_place(index, *position, 0) < 0) return -1;
     if (!next_word(file, position)) return *problem = "missing word", -1;
   }
-  return 0;
+  return note_end(index, first, *verb), 0;
 }
 
 /* Each step of a run asks for its entries, so they are found once. */
 static int read_entries(struct launchfile *file, const char **problem) {
   size_t position = sizeof LAUNCH_FILE_MAGIC;
-  struct index index = {NULL, 0, 0};
+  struct index index = {calloc(VERBS, sizeof *index.range), NULL, 0, 0};
   enum verb verb = V_END;
-  if (file->size > OFFSET_MASK) return *problem = "too large", -1;
+  if (!index.range || file->size > OFFSET_MASK) return free(index.range), *problem = "too large", -1;
   do {
-    if (read_entry(file, &position, &verb, &index, problem) < 0) return free(index.place), -1;
+    if (read_entry(file, &position, &verb, &index, problem) < 0) return free(index.place), free(index.range), -1;
   } while (verb != V_END);
-  if (position != file->size) return free(index.place), *problem = "bytes after the end entry", -1;
+  if (position != file->size) return free(index.place), free(index.range), *problem = "bytes after the end entry", -1;
+  file->range = index.range;
   file->index = index.place;
   file->count = index.count - 1;
   return 0;
 }
 
 int launchfile_check(const char *bytes, size_t size, struct launchfile *file, const char **problem) {
-  *file = (struct launchfile){.bytes = bytes, .size = size};
+  *file = (struct launchfile){.bytes = bytes, .size = size, .has_slots = memchr(bytes, PLACE_SLOT, size) != NULL};
   size_t position = 0;
   const char *magic = next_word(file, &position);
   if (!magic || strcmp(magic, LAUNCH_FILE_MAGIC) != 0) return *problem = "not a launch file of this version", -1;
@@ -124,10 +132,17 @@ int launchfile_next(const struct launchfile *file, size_t *position, struct entr
   return 1;
 }
 
+int launchfile_next_of(const struct launchfile *file, enum verb verb, size_t *position, struct entry *entry) {
+  if (file->count == 0) return 0; /* also before it is read */
+  const struct verb_range *range = &file->range[verb];
+  if (*position < range->first) *position = range->first;
+  while (*position < range->end && verb_at(file, *position) != verb) *position += places_of(verb_at(file, *position));
+  return *position < range->end ? *position = take_entry(file, *position, entry), 1 : 0;
+}
+
 int launchfile_find(const struct launchfile *file, enum verb verb, struct entry *entry) {
-  for (size_t position = 0; position < file->count; position += places_of(verb_at(file, position)))
-    if (verb_at(file, position) == verb) return take_entry(file, position, entry), 1;
-  return 0;
+  size_t position = 0;
+  return launchfile_next_of(file, verb, &position, entry);
 }
 
 int launchfile_has_namespaces(const struct launchfile *file) {
@@ -135,7 +150,7 @@ int launchfile_has_namespaces(const struct launchfile *file) {
   return !launchfile_find(file, V_ENGINE, &engine) || strcmp(engine.word[0], "none") != 0;
 }
 
-int launchfile_has_slots(const struct launchfile *file) { return memchr(file->bytes, PLACE_SLOT, file->size) != NULL; }
+int launchfile_has_slots(const struct launchfile *file) { return file->has_slots; }
 
 int launchfile_is_blank(const struct entry *zone) { return zone->word[0][0] == PLACE_SLOT; }
 

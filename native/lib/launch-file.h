@@ -18,12 +18,19 @@ struct entry {
   const char *word[ENTRY_WORDS_MAX];
 };
 
+/* Places in the index: where the entries of a verb begin and end. The same = there are none. */
+struct verb_range {
+  uint32_t first, end;
+};
+
 struct launchfile {
   const char *bytes;
   size_t size;
   /* For each entry its verb and where it starts, then where each word does; `end` is the last one. Small (lib/pages.h), and never freed. */
   const uint32_t *index;
   size_t count; /* of what is in the index, without `end` */
+  const struct verb_range *range; /* of each verb */
+  int has_slots;
 };
 
 /* Checks the whole of `bytes`: magic, verbs, word counts, end. Returns 0, or -1 with the reason in *problem. */
@@ -31,6 +38,9 @@ int launchfile_check(const char *bytes, size_t size, struct launchfile *file, co
 
 /* Steps through the entries of a checked file: start with *position = 0, a place in the index; returns 0 at the end. */
 int launchfile_next(const struct launchfile *file, size_t *position, struct entry *entry);
+
+/* The same of that verb's entries alone. */
+int launchfile_next_of(const struct launchfile *file, enum verb verb, size_t *position, struct entry *entry);
 
 /* The first entry of that verb, or 0. */
 int launchfile_find(const struct launchfile *file, enum verb verb, struct entry *entry);

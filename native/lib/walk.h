@@ -73,7 +73,6 @@ struct walk {
   struct find *find;
   size_t count;
   size_t entries;       /* looked at */
-  char at[PATH_MAX];    /* the directory that was looked at last: where the walk has given up */
   size_t parent_length; /* so many bytes of it are the path of the directory above, whose index is one less than `above` */
   int above;
   struct arena arena;   /* of the names, and of the paths of what was found */
@@ -87,6 +86,7 @@ struct walk {
   struct timespec begun;         /* CLOCK_REALTIME */
   size_t listed;                 /* directories that were read, or have files that were looked at anew */
   uint64_t until_ns; /* of walk_some, CLOCK_MONOTONIC; 0 = no end */
+  char at[PATH_MAX]; /* the directory that was looked at last: where the walk has given up */
 };
 
 /* To list one directory of so many takes less time than to make, seal and write an index. */

@@ -73,9 +73,7 @@ static int is_fresh_besides(const struct launchfile *wanted, const struct launch
 
 static const char *next_key(const struct launchfile *file, size_t *position) {
   struct entry entry;
-  while (launchfile_next(file, position, &entry))
-    if (entry.verb == V_KEY) return entry.word[0];
-  return NULL;
+  return launchfile_next_of(file, V_KEY, position, &entry) ? entry.word[0] : NULL;
 }
 
 static int is_same_caller(const struct launchfile *a, const struct launchfile *b) {

@@ -51,8 +51,7 @@ static int is_vain(const char *file) {
 static int set_group_limits(const struct run *run, enum verb verb, const char **file) {
   struct entry entry;
   size_t position = 0;
-  while (launchfile_next(&run->file, &position, &entry)) {
-    if (entry.verb != verb) continue;
+  while (launchfile_next_of(&run->file, verb, &position, &entry)) {
     *file = entry.word[0];
     int done = cgroup_set(run->host.cgroup, entry.word[0], entry.word[1]);
     if (done == CGROUP_ABSENT && is_vain(entry.word[0])) continue;

@@ -85,7 +85,7 @@ void run_begin(struct run *run) {
   terminal_none(&run->terminal);
   streams_note(&run->stdio.before);
   run->line = (struct line)LINE_NONE;
-  run->guard = (struct guard)GUARD_NONE;
+  guard_clear(&run->guard);
   run->net = (struct net_helper)NET_HELPER_NONE;
   run->observer = (struct observer)OBSERVER_NONE;
   run->stdio.files = (struct stream_files)STREAM_FILES_NONE;

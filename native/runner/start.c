@@ -145,15 +145,32 @@ void run_drop_stdio(struct run *run) {
   }
 }
 
-/* The authorization for the operator's proxy is for the helper alone: this copy goes inside. */
+/* Only the host reads these, most of a plan. A verb that is not listed goes inside: a forgotten one leaves no wall out. */
+static int is_for_host(enum verb verb) {
+  static const enum verb verbs[] = {V_AT, V_CONTENT, V_APART, V_STEP, V_KEY, V_PROTECT, V_HOME, V_BIND, V_FILE, V_REASON, V_DENIAL, V_RESULT, V_VARIABLE};
+  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+    if (verbs[i] == verb) return 1;
+  return 0;
+}
+
+/* The authorization for the operator's proxy is for the helper alone. */
+static char *put_inside(char *to, const struct entry *entry) {
+  size_t size = (size_t)(entry->end - entry->start);
+  memcpy(to, entry->start, size);
+  if (entry->verb == V_NET_UPSTREAM) memset(to + (entry->word[2] - entry->start), '*', strlen(entry->word[2]));
+  return to + size;
+}
+
 static int seal_for_inside(struct run *run) {
-  struct entry upstream;
-  if (!launchfile_find(&run->file, V_NET_UPSTREAM, &upstream)) return run_sealed(run, run->file.bytes, run->file.size, "launch-file");
-  char *copy = malloc(run->file.size);
+  struct entry entry;
+  size_t position = 0;
+  char *copy = malloc(run->file.size), *end = copy;
   if (!copy) run_refuse(run, "launch: memory", "");
-  memcpy(copy, run->file.bytes, run->file.size);
-  memset(copy + (upstream.word[2] - run->file.bytes), '*', strlen(upstream.word[2]));
-  int fd = run_sealed(run, copy, run->file.size, "launch-file");
+  memcpy(end, LAUNCH_FILE_MAGIC, sizeof LAUNCH_FILE_MAGIC), end += sizeof LAUNCH_FILE_MAGIC;
+  while (launchfile_next(&run->file, &position, &entry))
+    if (!is_for_host(entry.verb)) end = put_inside(end, &entry);
+  memcpy(end, "end", sizeof "end"), end += sizeof "end";
+  int fd = run_sealed(run, copy, (size_t)(end - copy), "launch-file");
   free(copy);
   return fd;
 }

@@ -181,8 +181,7 @@ static void on_not_started(struct run *run, const struct report *report) {
 static void note_full(struct run *run, uint32_t full) {
   struct entry entry;
   size_t position = 0;
-  for (int count = 0; full && launchfile_next(&run->file, &position, &entry);) {
-    if (entry.verb != V_TMPFS) continue;
+  for (int count = 0; full && launchfile_next_of(&run->file, V_TMPFS, &position, &entry);) {
     if (full & 1) run->outcome.full[count++] = entry.word[0];
     full >>= 1;
   }

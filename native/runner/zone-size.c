@@ -167,8 +167,8 @@ int zone_size_begin(struct zone_size *size, const struct launchfile *file) {
   struct entry entry;
   if (!launchfile_find(file, V_RW_SIZE, &entry)) return 0;
   if (parse_number(entry.word[0], UINT64_MAX, &size->limit) < 0) return errno = EINVAL, fail_at(size, entry.word[0], "");
-  for (size_t position = 0; launchfile_next(file, &position, &entry);)
-    if (entry.verb == V_ZONE && strcmp(entry.word[2], "rw") == 0 && add_zone(size, &entry) < 0) return fail_at(size, entry.word[0], "");
+  for (size_t position = 0; launchfile_next_of(file, V_ZONE, &position, &entry);)
+    if (strcmp(entry.word[2], "rw") == 0 && add_zone(size, &entry) < 0) return fail_at(size, entry.word[0], "");
   size->sum.apart = size->root, size->sum.aparts = size->zones;
   begin_walk(size);
   if (walk_on(size, 0) < 0) return -1;

@@ -183,8 +183,7 @@ static _Noreturn void report_and_exit(int pipe, uint32_t kind, const char *step,
 static void set_limits(const struct launchfile *file, int pipe) {
   struct entry entry;
   size_t position = 0;
-  while (launchfile_next(file, &position, &entry)) {
-    if (entry.verb != V_RLIMIT) continue;
+  while (launchfile_next_of(file, V_RLIMIT, &position, &entry)) {
     uint64_t resource, soft, hard;
     struct rlimit now, limit;
     errno = EINVAL;
@@ -575,8 +574,8 @@ static uint32_t full_scratch(const struct launchfile *file) {
   struct entry entry;
   size_t position = 0;
   uint32_t full = 0;
-  for (int bit = 0; bit < FULL_MAX && launchfile_next(file, &position, &entry);)
-    if (entry.verb == V_TMPFS) full |= (uint32_t)is_full(entry.word[0]) << bit++;
+  for (int bit = 0; bit < FULL_MAX && launchfile_next_of(file, V_TMPFS, &position, &entry); bit++)
+    full |= (uint32_t)is_full(entry.word[0]) << bit;
   return full;
 }
 
@@ -628,17 +627,18 @@ static void mount_zone(int root, int tree, const struct entry *zone, const struc
 /* All that is left of our rights ends here. */
 static void take_zones(const struct launchfile *file, const struct confinement *confinement) {
   struct report mounted = {.kind = REPORT_MOUNTED};
-  struct guard covers = GUARD_NONE;
+  struct guard covers;
   struct entry entry;
   size_t position = 0;
   int trees[MESSAGE_DESCRIPTORS_MAX], count, next = 0, root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   char byte;
+  guard_clear(&covers);
   if (root < 0) fail("init: open", "/");
   if (message_receive(INIT_ZONES, &byte, 1, 0, trees, &count) != 1) _exit(125); /* no command will come; a stager that has failed has said why */
   close(INIT_ZONES);
   if (covers_are_sent(file) && covers_receive(INIT_CONTROL, &covers) < 0) _exit(125); /* as above */
-  while (launchfile_next(file, &position, &entry)) {
-    if (entry.verb != V_ZONE || !launchfile_is_blank(&entry)) continue;
+  while (launchfile_next_of(file, V_ZONE, &position, &entry)) {
+    if (!launchfile_is_blank(&entry)) continue;
     if (next == count) fail_with(EINVAL, "init: zones", entry.word[1]);
     mount_zone(root, trees[next++], &entry, &covers);
   }

@@ -97,8 +97,7 @@ void engine_execute(const struct stage *stage) {
   const char *argv[ENGINE_WORDS_MAX + 1];
   int words = 0;
   size_t position = 0;
-  while (launchfile_next(stage->file, &position, &entry)) {
-    if (entry.verb != V_WORD) continue;
+  while (launchfile_next_of(stage->file, V_WORD, &position, &entry)) {
     if (words == ENGINE_WORDS_MAX) fail_with(E2BIG, "engine: words", entry.word[0]);
     argv[words++] = entry.word[0];
   }
@@ -125,24 +124,33 @@ static void bring_loopback_up(void) {
   close(control);
 }
 
-/* Nobody else is in this network: a server may have port 80. Bwrap's network is made where no setting of it can be written. */
-static void open_low_ports(void) {
-  int setting = open("/proc/sys/net/ipv4/ip_unprivileged_port_start", O_WRONLY | O_CLOEXEC);
+/*
+ * A file of /proc/sys. Each namespace has its own files there, under the names of all others: in the host's /proc the kernel compares with
+ * each of them, so where there is a fresh one, `proc` is that.
+ */
+static void write_setting(int proc, const char *path, long long number) {
+  char text[32];
+  int size = snprintf(text, sizeof text, "%lld\n", number), setting = openat(proc, path, O_WRONLY | O_CLOEXEC);
   if (setting < 0 && (errno == EACCES || errno == EPERM || errno == EROFS || errno == ENOENT)) return;
-  if (setting < 0 || write(setting, "0\n", 2) != 2) fail("engine: open low ports", "ip_unprivileged_port_start");
+  if (setting < 0 || write(setting, text, (size_t)size) != size) fail("engine: setting", path);
   close(setting);
 }
 
-/* Mounts it over the host's, in a private copy of its mounts, while the stager builds the tree. */
-static int mount_fresh_proc(const struct launchfile *file) {
+static int new_proc(void) {
   int fs = sys_fsopen("proc");
   if (fs < 0 || sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0) fail("engine: mount proc", "/proc");
   int proc = sys_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
-  int point = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (proc < 0 || point < 0 || sys_move_mount(proc, point) < 0) fail("engine: mount proc", "/proc");
-  close(fs), close(point);
-  proc_cover(file);
+  if (proc < 0) fail("engine: mount proc", "/proc");
+  close(fs);
   return proc;
+}
+
+/* Over the host's, in a private copy of its mounts, while the stager builds the tree. */
+static void attach_proc(int proc, const struct launchfile *file) {
+  int point = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (point < 0 || sys_move_mount(proc, point) < 0) fail("engine: mount proc", "/proc");
+  close(point);
+  proc_cover(file);
 }
 
 /* `tree`: a detached clone, which nothing locks in place; what is mounted on it comes with it. */
@@ -202,51 +210,54 @@ static void keep_names(int fd) {
   if (fd >= 0 && (fd == INIT_NETWORK ? fcntl(fd, F_SETFD, 0) : dup2(fd, INIT_NETWORK)) < 0) fail("engine: names", "");
 }
 
-/* What takes longest is the kernel's work on the network; the stager builds its tree in the meantime. */
-static void enter_namespaces(const struct launchfile *file) {
+/* What takes longest is the kernel's work on the network; the stager builds its tree in the meantime. Returns a /proc that is not attached. */
+static int enter_namespaces(const struct launchfile *file) {
   int network = has_own_network(file) ? CLONE_NEWNET : 0;
   if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | network) < 0) fail("engine: unshare namespaces", "");
+  int proc = new_proc();
   set_hostname(file);
   if (network_is_restricted(file)) network_make(file, INIT_NETWORK);
-  else if (network) bring_loopback_up(), open_low_ports(), keep_names(network_open_names());
+  else if (network) {
+    bring_loopback_up();
+    /* Nobody else is in this network: a server may have port 80. Bwrap's network is made where no setting of it can be written. */
+    write_setting(proc, "sys/net/ipv4/ip_unprivileged_port_start", 0);
+    keep_names(network_open_names());
+  }
+  return proc;
 }
 
 /* ---- quotas ---- */
 
-/* A file of /proc/sys; 0 where it cannot be read. */
-static long read_setting(const char *path) {
+/* 0 where it cannot be read. */
+static long read_setting(int proc, const char *path) {
   char text[32];
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
   ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
   if (fd >= 0) close(fd);
   text[size < 0 ? 0 : size] = 0;
   return atol(text);
 }
 
-static void bound_quota(int settings, const char *name, long most) {
-  char text[32];
-  int size = snprintf(text, sizeof text, "%ld\n", most), fd = openat(settings, name, O_WRONLY | O_CLOEXEC);
-  if (fd < 0 && (errno == EACCES || errno == EPERM || errno == EROFS || errno == ENOENT)) return;
-  if (fd < 0 || write(fd, text, (size_t)size) != size) fail("engine: bound quota", name);
-  close(fd);
+/* Parts of what a user may have: 128 instances by default, and from 8192 watches on. A namespace in the sandbox is of `nested` only. */
+static void bound_quotas(int proc) {
+  static const char *const namespaces[] = {"user", "pid", "uts", "ipc", "net", "mnt", "cgroup", "time"};
+  long instances = read_setting(proc, "sys/fs/inotify/max_user_instances"), watches = read_setting(proc, "sys/fs/inotify/max_user_watches");
+  if (instances > 0) write_setting(proc, "sys/user/max_inotify_instances", instances / 8 + 1);
+  if (watches > 0) write_setting(proc, "sys/user/max_inotify_watches", watches / 4 + 1);
+  write_setting(proc, "sys/user/max_fanotify_groups", 16);
+  write_setting(proc, "sys/user/max_fanotify_marks", 8192);
+  for (size_t i = 0; i < sizeof namespaces / sizeof *namespaces; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "sys/user/max_%s_namespaces", namespaces[i]);
+    write_setting(proc, path, 1024);
+  }
 }
 
-/* Parts of what a user may have: 128 instances by default, and from 8192 watches on. A namespace in the sandbox is of `nested` only. */
 void engine_bound_quotas(void) {
-  static const char *const namespaces[] = {"user", "pid", "uts", "ipc", "net", "mnt", "cgroup", "time"};
-  int settings = open("/proc/sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  long instances = read_setting("/proc/sys/fs/inotify/max_user_instances"), watches = read_setting("/proc/sys/fs/inotify/max_user_watches");
-  if (settings < 0) return;
-  if (instances > 0) bound_quota(settings, "max_inotify_instances", instances / 8 + 1);
-  if (watches > 0) bound_quota(settings, "max_inotify_watches", watches / 4 + 1);
-  bound_quota(settings, "max_fanotify_groups", 16);
-  bound_quota(settings, "max_fanotify_marks", 8192);
-  for (size_t i = 0; i < sizeof namespaces / sizeof *namespaces; i++) {
-    char name[64];
-    snprintf(name, sizeof name, "max_%s_namespaces", namespaces[i]);
-    bound_quota(settings, name, 1024);
-  }
-  close(settings);
+  int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (proc < 0) return;
+  bound_quotas(proc);
+  close(proc);
 }
 
 /*
@@ -254,28 +265,23 @@ void engine_bound_quotas(void) {
  * belongs to root of the user namespace that owns ours: that is us where root called (Linux 5.19; before, to the host's
  * root). A plain user's sandbox has no root, and docs/reference/limits.md says so.
  */
-static void bound_segments(const struct launchfile *file) {
+static void bound_segments(int proc, const struct launchfile *file) {
   struct entry watch;
   uint64_t bytes;
-  char pages[32];
   if (!launchfile_find(file, V_WATCH, &watch) || parse_number(watch.word[0], INT64_MAX, &bytes) < 0) return;
-  int setting = open("/proc/sys/kernel/shmall", O_WRONLY | O_CLOEXEC);
-  if (setting < 0 && (errno == EACCES || errno == EPERM || errno == EROFS || errno == ENOENT)) return;
-  int size = snprintf(pages, sizeof pages, "%llu\n", (unsigned long long)(bytes / (uint64_t)sysconf(_SC_PAGESIZE)));
-  if (setting < 0 || write(setting, pages, (size_t)size) != size) fail("engine: bound segments", "/proc/sys/kernel/shmall");
-  close(setting);
+  write_setting(proc, "sys/kernel/shmall", (long long)(bytes / (uint64_t)sysconf(_SC_PAGESIZE)));
 }
 
 static _Noreturn void become_init(const struct stage *stage, const struct engine *engine) {
   char *const argv[] = {"init", NULL};
   move_descriptors(stage, engine->gate[0]);
   if (setsid() < 0) fail("engine: setsid", "");
-  engine_bound_quotas();
-  enter_namespaces(stage->file);
-  bound_segments(stage->file);
+  int proc = enter_namespaces(stage->file);
+  bound_quotas(proc);
+  bound_segments(proc, stage->file);
   wait_for_ids();
   take_identity(&engine->inside);
-  int proc = mount_fresh_proc(stage->file);
+  attach_proc(proc, stage->file);
   pivot_into(wait_for_tree(), proc);
   proc_show(stage->file);
   if (network_is_restricted(stage->file)) network_await_helper(INIT_NETWORK);

@@ -19,8 +19,8 @@ static struct netlink request; /* too big for the stack */
 int network_has_v6(const struct launchfile *file) {
   struct entry entry;
   size_t position = 0;
-  while (launchfile_next(file, &position, &entry))
-    if (entry.verb == V_NET_DIVERT && strchr(entry.word[0], ':')) return 1;
+  while (launchfile_next_of(file, V_NET_DIVERT, &position, &entry))
+    if (strchr(entry.word[0], ':')) return 1;
   return 0;
 }
 
@@ -56,8 +56,7 @@ static void put_listed_routes(const struct launchfile *file) {
   struct entry entry;
   struct range last = {.family = AF_UNSPEC};
   size_t position = 0;
-  while (launchfile_next(file, &position, &entry)) {
-    if (entry.verb != V_NET_DIVERT) continue;
+  while (launchfile_next_of(file, V_NET_DIVERT, &position, &entry)) {
     struct range range = range_parse(entry.word[0]);
     if (!range_is_in_pool(&range) && !range_is_same(&range, &last)) put_local_route(&range);
     last = range;

@@ -212,8 +212,8 @@ static void put_divert(const struct entry *entry) {
 static void put_diverts(const struct launchfile *file, int family) {
   struct entry entry;
   size_t position = 0;
-  while (launchfile_next(file, &position, &entry))
-    if (entry.verb == V_NET_DIVERT && !strchr(entry.word[0], ':') == (family == AF_INET)) put_divert(&entry);
+  while (launchfile_next_of(file, V_NET_DIVERT, &position, &entry))
+    if (!strchr(entry.word[0], ':') == (family == AF_INET)) put_divert(&entry);
 }
 
 static void put_log_of_refused(const struct range *pool) {

@@ -95,8 +95,7 @@ static void open_listeners(const struct launchfile *file, struct network_sockets
   struct entry entry;
   size_t position = 0;
   uint64_t port;
-  while (launchfile_next(file, &position, &entry)) {
-    if (entry.verb != V_NET_LISTEN) continue;
+  while (launchfile_next_of(file, V_NET_LISTEN, &position, &entry)) {
     if (parse_number(entry.word[1], UINT16_MAX, &port) < 0 || port == 0) fail_with(EINVAL, STEP, entry.word[1]);
     add(sockets, NET_SOCKET_DIVERTED, open_socket(entry.word[0], (uint16_t)port, SOCK_STREAM, 0));
   }

@@ -102,6 +102,5 @@ static void show(const char *source, const char *path) {
 void proc_show(const struct launchfile *file) {
   struct entry entry;
   size_t position = 0;
-  while (launchfile_next(file, &position, &entry))
-    if (entry.verb == V_PROC_FILE) show(entry.word[0], below_proc(entry.word[1]));
+  while (launchfile_next_of(file, V_PROC_FILE, &position, &entry)) show(entry.word[0], below_proc(entry.word[1]));
 }

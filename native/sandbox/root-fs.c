@@ -316,8 +316,8 @@ static struct zone *add_zone(struct staging *staging, const struct entry *entry)
 static void read_zones(struct staging *staging) {
   struct entry entry;
   size_t position = 0;
-  while (launchfile_next(staging->stage->file, &position, &entry)) {
-    if (entry.verb != V_ZONE || launchfile_is_blank(&entry)) continue;
+  while (launchfile_next_of(staging->stage->file, V_ZONE, &position, &entry)) {
+    if (launchfile_is_blank(&entry)) continue;
     struct zone *zone = add_zone(staging, &entry);
     if (parse_number(entry.word[3], UINT64_MAX, &zone->device) < 0 || parse_number(entry.word[4], UINT64_MAX, &zone->inode) < 0)
       fail_with(EINVAL, "stage: zone identity", zone->source);
@@ -711,8 +711,8 @@ static int name_zones(struct staging *staging, const struct places *places) {
   struct entry entry;
   size_t position = 0;
   staging->zones = 0; /* those of the plan are in the tree */
-  while (launchfile_next(staging->stage->file, &position, &entry)) {
-    if (entry.verb != V_ZONE || !launchfile_is_blank(&entry)) continue;
+  while (launchfile_next_of(staging->stage->file, V_ZONE, &position, &entry)) {
+    if (!launchfile_is_blank(&entry)) continue;
     const struct place *place = place_of(places, &entry);
     if (!place) return -1;
     struct zone *zone = add_zone(staging, &entry);

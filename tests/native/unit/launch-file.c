@@ -66,6 +66,24 @@ UNIT("the first record of a verb is found, and a missing one is not") {
   EXPECT(!launchfile_find(&file, V_NARROW, &entry));
 }
 
+UNIT("the records of one verb are read in order, whatever stands between them") {
+  struct entry entry;
+  size_t position = 0;
+  EXPECT_NUMBER(check(BYTES(MAGIC "net\0none\0set\0a\0" "1\0word\0\0set\0b\0" "2\0word\0\0end")), 0);
+  EXPECT(launchfile_next_of(&file, V_SET, &position, &entry));
+  EXPECT_TEXT(entry.word[0], "a");
+  EXPECT(launchfile_next_of(&file, V_SET, &position, &entry));
+  EXPECT_TEXT(entry.word[0], "b");
+  EXPECT(!launchfile_next_of(&file, V_SET, &position, &entry));
+  EXPECT(!launchfile_next_of(&file, V_NARROW, &position, &entry));
+}
+
+UNIT("a file that was not read has no records") {
+  struct launchfile none = {0};
+  struct entry entry;
+  EXPECT(!launchfile_find(&none, V_NET, &entry));
+}
+
 UNIT("a file of more records than a block of them has room for is read whole") {
   static char bytes[16 + 600 * 9 + 4];
   size_t at = sizeof LAUNCH_FILE_MAGIC;
