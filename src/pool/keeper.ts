@@ -3,11 +3,10 @@
  * Edge: processes, pipes, unlinked temporary files.
  *
  * The keeper prints `ready ID` for each sandbox, `failed` with launch's report when it gives up, `kept` when another keeper has
- * the place. It is a process of its own: its parent may end. With a liveness pipe it ends with its parent.
+ * the place. Its parent may end.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
-import type { Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { openUnlinked } from '../backends/child-process.ts'
@@ -27,43 +26,20 @@ export interface KeeperInputs {
   readonly launchFile: Uint8Array
   /** Where it is started, for people. */
   readonly directory: string
-  /** Ends with this process. */
-  readonly endsWithUs: boolean
 }
 
-export type KeeperWord =
+type KeeperWord =
   | { readonly word: 'ready'; readonly id: string }
   | { readonly word: 'kept' }
   | { readonly word: 'failed'; readonly why: string }
 
-export interface Keeper {
-  readonly child: ChildProcess
-  /** Called for each word; the last one is `failed` when the keeper ends by itself. */
-  readonly listen: (onWord: (word: KeeperWord) => void) => void
-  /** Nothing of it keeps this process alive. */
-  readonly unref: () => void
-  /** The keeper goes its own way. */
-  readonly release: () => void
-}
-
-/** Descriptors of native/tools/pool-keeper.c: 3 the launch file, 4 the liveness pipe. */
-export function startKeeper(inputs: KeeperInputs): Keeper {
-  const { pools, name, size, idleSeconds, launchFile, directory, endsWithUs } = inputs
+/** Descriptor 3 of native/tools/pool-keeper.c: the launch file. */
+function startKeeper({ pools, name, size, idleSeconds, launchFile, directory }: KeeperInputs): ChildProcess {
   const file = openUnlinked(launchFile)
   const { file: program, argv } = hostCall('pool', ['keep', pools, name, String(size), String(idleSeconds), directory])
-  const child = spawn(program, argv, {
-    stdio: ['ignore', 'pipe', 'pipe', file, ...(endsWithUs ? (['pipe'] as const) : [])],
-    env: {},
-    cwd: '/',
-    detached: true,
-  })
+  const child = spawn(program, argv, { stdio: ['ignore', 'pipe', 'pipe', file], env: {}, cwd: '/', detached: true })
   closeSync(file)
-  return { child, listen: (onWord) => listen(child, onWord), unref: () => unref(child), release: () => release(child) }
-}
-
-function unref(child: ChildProcess): void {
-  child.unref()
-  for (const stream of child.stdio) (stream as Socket | null)?.unref()
+  return child
 }
 
 function listen(child: ChildProcess, onWord: (word: KeeperWord) => void): void {
@@ -107,11 +83,11 @@ export interface Started {
  * Starts a keeper that stays, and waits until its first sandbox is ready.
  * @throws SandboxError SETUP_FAILED when none can be built
  */
-export async function startDetached(inputs: Omit<KeeperInputs, 'endsWithUs'>): Promise<Started> {
-  const keeper = startKeeper({ ...inputs, endsWithUs: false })
-  const first = await new Promise<KeeperWord>((resolve) => keeper.listen(resolve))
-  const { pid } = keeper.child
-  keeper.release()
+export async function startDetached(inputs: KeeperInputs): Promise<Started> {
+  const keeper = startKeeper(inputs)
+  const first = await new Promise<KeeperWord>((resolve) => listen(keeper, resolve))
+  const { pid } = keeper
+  release(keeper)
   if (first.word === 'failed')
     throw new SandboxError(
       'SETUP_FAILED',
