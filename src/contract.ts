@@ -289,6 +289,8 @@ export const FRAME = {
   same: 7,
   /** to a blank sandbox, before all else about its plan: the directories (places_write of native/lib/any-directory.h) */
   places: 9,
+  /** to a blank sandbox, with same: uint64, a time of CLOCK_MONOTONIC; since then its client has found that all is on disk from which the plan was made */
+  looked: 10,
   /** to a fork server, first of all: how the streams go (output or all), or warm for a sandbox that waits for its command, ended by NUL, then the launch file */
   plan: 6,
   /** int32: a signal for the command, by which the run ends */

@@ -244,6 +244,7 @@ enum frame_kind {
   FRAME_GUARDS = 5, /* a launch file: its at and content entries must hold, and a warm sandbox must have been built from the rest, if there is any, or the command is refused */
   FRAME_SAME = 7, /* the seal of the client's plan, which must be the one that a warm sandbox was built from, or the command is refused */
   FRAME_PLACES = 9, /* to a blank sandbox, before all else about its plan: the directories (places_write of native/lib/any-directory.h) */
+  FRAME_LOOKED = 10, /* to a blank sandbox, with same: uint64, a time of CLOCK_MONOTONIC; since then its client has found that all is on disk from which the plan was made */
   FRAME_PLAN = 6, /* to a fork server, first of all: how the streams go (output or all), or warm for a sandbox that waits for its command, ended by NUL, then the launch file */
   FRAME_STOP = 8, /* int32: a signal for the command, by which the run ends */
   FRAME_READY = 22, /* a warm sandbox that a fork server has started waits for its command */

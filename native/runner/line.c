@@ -142,7 +142,7 @@ static void take_descriptors(struct line *line, struct msghdr *message) {
 static int read_frame(struct line *line) {
   static const uint32_t longest[] = {
       [FRAME_CALLER] = sizeof(struct inherited), [FRAME_RUN] = FRAME_RUN_MAX, [FRAME_SIGNAL] = sizeof(int32_t), [FRAME_STOP] = sizeof(int32_t), [FRAME_INPUT] = FRAME_DATA_MAX,
-      [FRAME_GUARDS] = LAUNCHFILE_MAX, [FRAME_SAME] = MAC_TEXT - 1, [FRAME_PLACES] = PLACES_BYTES_MAX, [FRAME_PLAN] = STREAM_MODE_MAX + LAUNCHFILE_MAX};
+      [FRAME_GUARDS] = LAUNCHFILE_MAX, [FRAME_SAME] = MAC_TEXT - 1, [FRAME_PLACES] = PLACES_BYTES_MAX, [FRAME_LOOKED] = sizeof(uint64_t), [FRAME_PLAN] = STREAM_MODE_MAX + LAUNCHFILE_MAX};
   for (;;) {
     size_t begun = sizeof line->header;
     int in_header = line->have < begun;
@@ -211,8 +211,14 @@ static int has_seal(const struct line *line) {
 
 static enum line_event on_same(struct line *line) {
   if (line->plan.bytes) return LINE_GONE;
-  if (line->own && has_seal(line)) line->plan = *line->own;
+  line->is_same = line->own && has_seal(line);
+  if (line->is_same) line->plan = *line->own;
   else line->is_another = 1;
+  return LINE_NOTHING;
+}
+
+static enum line_event on_looked(struct line *line) {
+  if (line->header.size == sizeof line->looked_ns) memcpy(&line->looked_ns, line->body, sizeof line->looked_ns);
   return LINE_NOTHING;
 }
 
@@ -257,6 +263,7 @@ static enum line_event on_frame(struct line *line) {
   if (!line->has_command && line->header.kind == FRAME_CALLER) return on_caller(line);
   if (!line->has_command && line->header.kind == FRAME_GUARDS) return on_guards(line);
   if (!line->has_command && line->header.kind == FRAME_SAME) return on_same(line);
+  if (!line->has_command && line->header.kind == FRAME_LOOKED) return on_looked(line);
   if (!line->has_command && line->header.kind == FRAME_PLACES) return on_places(line);
   if (!line->has_command && line->header.kind == FRAME_RUN) return on_run(line);
   if (!line->has_command) return LINE_GONE;
@@ -302,6 +309,8 @@ int line_places(struct line *line, struct places *places) {
   uint64_t count;
   return launchfile_find(line->own, V_SLOTS, &slots) && parse_number(slots.word[0], 1 + PLACE_ZONES_MAX, &count) == 0 && count == places->count ? 0 : -1;
 }
+
+uint64_t line_looked(const struct line *line) { return line->is_same ? line->looked_ns : 0; }
 
 int line_has_guards(const struct line *line) { return is_awaited(line) && line->plan.bytes && line->plan.bytes != line->own->bytes; }
 

@@ -45,7 +45,8 @@ struct line {
   const char *seal;     /* of that plan before; NULL = it has none */
   int is_blank, has_places;
   struct launchfile plan; /* of the client, or its guards alone; none: size is 0 */
-  int is_another; /* the client's plan, by its seal */
+  int is_same, is_another; /* the client's plan, by its seal */
+  uint64_t looked_ns; /* FRAME_LOOKED; 0 = none */
   int wants_plan; /* of a fork server's child: nothing is taken before it */
   int has_command;
   int taken; /* it will run: what the client sends is for it */
@@ -96,6 +97,8 @@ enum line_event line_relay(struct line *line);
 int line_is_announced(const struct line *line);
 /* After LINE_PLACES: -1 = they are none that the sandbox could have. */
 int line_places(struct line *line, struct places *places);
+/* Since when the client has looked at what its plan was made from, which is that of the sandbox; 0 = it has not. */
+uint64_t line_looked(const struct line *line);
 /* Its guards have come before its command, and are not those of the sandbox. */
 int line_has_guards(const struct line *line);
 /* Reads the bytes that the client has sent so far, without waiting. */

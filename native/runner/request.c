@@ -101,7 +101,10 @@ static int guard_late(struct run *run) {
   return run_record_failure(run, ESTALE, "launch: protect", ""), -1;
 }
 
-static int is_served(const struct run *run) { return serves(&run->file, &run->line.plan, &run->warm.looks); }
+static int is_served(struct run *run) {
+  looks_were_made(&run->warm.looks.own, &run->file, line_looked(&run->line));
+  return serves(&run->file, &run->line.plan, &run->warm.looks);
+}
 
 /* The stager hears of them first: it takes longer than all the rest. */
 int run_fill(struct run *run) {
