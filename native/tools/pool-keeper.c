@@ -35,11 +35,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
-
-/* Above all descriptors that launch is given. */
-#define FD_HIGH 20
 
 #define SIZE_MOST 64
 /* Sandboxes that are being built, ready or in use. */
@@ -60,7 +56,7 @@ struct sandbox {
   enum state state;
   pid_t pid;
   int socket;
-  uint64_t since, missing; /* missing: when its socket was seen to be gone */
+  uint64_t missing; /* missing: when its socket was seen to be gone */
   char id[RUN_ID_MAX + 1];
   char line[2048];
   size_t used;
@@ -73,7 +69,7 @@ struct pool {
   int size, polls;
   uint64_t idle_ns;
   struct sandbox *sandbox[SANDBOXES_MAX];
-  uint64_t last_use, next_try;
+  uint64_t last_use, next_try, next_look;
   int failures, losses, ever_ready; /* in a row: could not be built, or ended before a client used them */
   unsigned long count;
   char tag[32];
@@ -162,15 +158,12 @@ static int build_one(struct pool *pool) {
   if (!sandbox) return -1;
   snprintf(sandbox->id, sizeof sandbox->id, "%s%lx", pool->tag, pool->count++);
   sandbox->state = BUILDING;
-  sandbox->since = now_ns();
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return sandbox->socket = -1, forget(pool, sandbox), -1;
-  sandbox->socket = fcntl(ends[0], F_DUPFD_CLOEXEC, FD_HIGH);
-  int theirs = fcntl(ends[1], F_DUPFD_CLOEXEC, FD_HIGH);
-  close(ends[0]), close(ends[1]);
+  sandbox->socket = ends[0];
   fcntl(sandbox->socket, F_SETFL, O_NONBLOCK);
   sandbox->pid = fork();
-  if (sandbox->pid == 0) launch_warm(&(struct warm_call){&pool->plan, sandbox->id, pool->path, theirs});
-  close(theirs);
+  if (sandbox->pid == 0) launch_warm(&(struct warm_call){&pool->plan, sandbox->id, pool->path, ends[1]});
+  close(ends[1]);
   if (sandbox->pid > 0) return 0;
   forget(pool, sandbox);
   return -1;
@@ -240,6 +233,8 @@ static uint64_t until_build(const struct pool *pool) {
 /* A sandbox whose client never connects would always count as ready. */
 static void find_lost_claims(struct pool *pool) {
   uint64_t now = now_ns();
+  if (now < pool->next_look) return;
+  pool->next_look = now + CLAIM_NS / 2;
   for (int i = 0; i < SANDBOXES_MAX; i++) {
     struct sandbox *sandbox = pool->sandbox[i];
     char name[RUN_ID_MAX + 2];
@@ -281,10 +276,6 @@ static _Noreturn void shut_down(struct pool *pool) {
   _exit(0);
 }
 
-static void reap(void) {
-  while (waitpid(-1, NULL, WNOHANG) > 0);
-}
-
 static void keep(struct pool *pool, int signals) {
   static struct pollfd watched[SANDBOXES_MAX + 1];
   static struct sandbox *whose[SANDBOXES_MAX + 1];
@@ -297,10 +288,7 @@ static void keep(struct pool *pool, int signals) {
       watched[count++] = (struct pollfd){pool->sandbox[i]->socket, POLLIN, 0};
     }
     if (poll(watched, (nfds_t)count, patience(pool)) < 0 && errno != EINTR) shut_down(pool);
-    struct signalfd_siginfo info;
-    while (read(signals, &info, sizeof info) == sizeof info)
-      if (info.ssi_signo != SIGCHLD) shut_down(pool);
-    reap();
+    if (watched[0].revents) shut_down(pool);
     for (int i = 1; i < count; i++)
       if (watched[i].revents) listen_to(pool, whose[i]);
     find_lost_claims(pool);
@@ -320,7 +308,6 @@ static int lock_directory(struct pool *pool) {
     if (pool->directory < 0) return -1;
     pool->lock = openat(pool->directory, "keeper", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (pool->lock >= 0 && flock(pool->lock, LOCK_EX | LOCK_NB) == 0 && fstat(pool->lock, &status) == 0 && status.st_nlink > 0) {
-      pool->directory = fcntl(pool->directory, F_DUPFD_CLOEXEC, FD_HIGH);
       return 0;
     }
     if (pool->lock >= 0) close(pool->lock);
@@ -343,13 +330,14 @@ static int failed(const char *step, const char *path) {
 static int take_signals(void) {
   sigset_t set;
   sigemptyset(&set);
-  for (const int *signal = (const int[]){SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, 0}; *signal; signal++) {
+  for (const int *signal = (const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT, 0}; *signal; signal++) {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigaction(*signal, &standard, NULL);
     sigaddset(&set, *signal);
   }
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   sigaction(SIGPIPE, &ignore, NULL);
+  sigaction(SIGCHLD, &ignore, NULL); /* the end of a launcher's socket tells its end */
   sigset_t held = set;
   add_passed_signals(&held); /* none of them is for us */
   sigprocmask(SIG_SETMASK, &held, NULL);

@@ -28,11 +28,6 @@ export interface KeeperInputs {
   readonly directory: string
 }
 
-type KeeperWord =
-  | { readonly word: 'ready'; readonly id: string }
-  | { readonly word: 'kept' }
-  | { readonly word: 'failed'; readonly why: string }
-
 /** Descriptor 3 of native/tools/pool-keeper.c: the launch file. */
 function startKeeper({ pools, name, size, idleSeconds, launchFile, directory }: KeeperInputs): ChildProcess {
   const file = openUnlinked(launchFile)
@@ -42,23 +37,19 @@ function startKeeper({ pools, name, size, idleSeconds, launchFile, directory }: 
   return child
 }
 
-function listen(child: ChildProcess, onWord: (word: KeeperWord) => void): void {
+/** The first word that it prints, with the rest of its line; without a word, what it has complained of. */
+function firstWord(child: ChildProcess): Promise<readonly [word: string, rest: string]> {
   const complaint: string[] = []
   child.stderr?.on('data', (chunk: Buffer) => complaint.push(chunk.toString()))
-  child.once('error', (error) => onWord({ word: 'failed', why: error.message }))
-  child.once('close', () => onWord({ word: 'failed', why: complaint.join('').trim() }))
-  if (child.stdout === null) return
-  createInterface({ input: child.stdout }).on('line', (line) => {
-    const word = wordOf(line)
-    if (word !== undefined) onWord(word)
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(['', error.message]))
+    child.once('close', () => resolve(['', complaint.join('').trim()]))
+    if (child.stdout !== null)
+      createInterface({ input: child.stdout }).once('line', (line) => {
+        const end = line.indexOf(' ')
+        resolve([line.slice(0, end), line.slice(end + 1)])
+      })
   })
-}
-
-function wordOf(line: string): KeeperWord | undefined {
-  const [word = '', rest = ''] = [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]
-  if (word === 'ready') return { word, id: rest }
-  if (word === 'kept') return { word }
-  return word === 'failed' ? { word, why: whyOf(rest) } : undefined
 }
 
 function whyOf(report: string): string {
@@ -73,30 +64,20 @@ function release(child: ChildProcess): void {
   child.unref()
 }
 
-export interface Started {
-  /** False when there was a keeper already. */
-  readonly isNew: boolean
-  readonly pid: number | undefined
-}
-
 /**
  * Starts a keeper that stays, and waits until its first sandbox is ready.
+ * @returns false when there was a keeper already
  * @throws SandboxError SETUP_FAILED when none can be built
  */
-export async function startDetached(inputs: KeeperInputs): Promise<Started> {
+export async function startDetached(inputs: KeeperInputs): Promise<boolean> {
   const keeper = startKeeper(inputs)
-  const first = await new Promise<KeeperWord>((resolve) => listen(keeper, resolve))
-  const { pid } = keeper
+  const [word, rest] = await firstWord(keeper)
   release(keeper)
-  if (first.word === 'failed')
-    throw new SandboxError(
-      'SETUP_FAILED',
-      `no sandbox of the pool could be built: ${first.why || 'the keeper ended'}`,
-      {
-        hint: 'run the same options once: llm-do exec [options] -- true',
-      },
-    )
-  return { isNew: first.word === 'ready', pid }
+  if (word === 'ready' || word === 'kept') return word === 'ready'
+  const why = word === 'failed' ? whyOf(rest) : rest
+  throw new SandboxError('SETUP_FAILED', `no sandbox of the pool could be built: ${why || 'the keeper ended'}`, {
+    hint: 'run the same options once: llm-do exec [options] -- true',
+  })
 }
 
 /** A keeper has the words of its options, of which the kernel takes two megabytes at most. */
