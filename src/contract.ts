@@ -30,14 +30,12 @@ export const BASH = '/bin/bash'
 export const NODE_WITHOUT_DEBUGGER = '--inspect-port=[::1%no-debugger]:1024'
 /** descriptor of launch, the pool keeper and the guard program: the launch file */
 export const LAUNCH_FILE_FD = 3
-/** descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line; of a fork server its owner's, which gets one byte. Its end of file means that the caller is gone */
+/** descriptor of launch: the socket of its caller, which speaks frames; in a pool its keeper's, for single bytes and the status line; of a fork server its owner's, which gets one byte. Its end of file means that the caller is gone */
 export const RUN_FD = 4
 /** descriptor of a fork server: its socket, for a look by /proc/PID/fd */
 export const FORK_SERVER_FD = 5
 /** descriptor of launch where a launch file has net-terminate: the terminator's channel, for the helper net */
 export const TERMINATOR_FD = 5
-/** descriptor of the pool keeper (optional): its end of file means that its parent is gone */
-export const KEEPER_LIVENESS_FD = 4
 /** that come with a command: three streams, and the gate of a warm sandbox */
 export const FRAME_DESCRIPTORS_MAX = 4
 /** bytes of stdin in one frame */
@@ -291,10 +289,14 @@ export const FRAME = {
   same: 7,
   /** to a blank sandbox, before all else about its plan: the directories (places_write of native/lib/any-directory.h) */
   places: 9,
-  /** to a fork server, first of all: how the streams go (output or all), ended by NUL, then the launch file */
+  /** to a blank sandbox, with same: uint64, a time of CLOCK_MONOTONIC; since then its client has found that all is on disk from which the plan was made */
+  looked: 10,
+  /** to a fork server, first of all: how the streams go (output or all), or warm for a sandbox that waits for its command, ended by NUL, then the launch file */
   plan: 6,
   /** int32: a signal for the command, by which the run ends */
   stop: 8,
+  /** a warm sandbox that a fork server has started waits for its command */
+  ready: 22,
   /** from now on the command may have been started */
   taken: 16,
   /** the command was not and will not be started, even if it had been taken */

@@ -295,6 +295,8 @@ static int find_places(const struct call *call, struct places *places) {
   return 0;
 }
 
+static int is_usable(const struct run *run, const struct launchfile *file) { return variables_are_unset(file) && program_is_shown(&run->call->program, file); }
+
 /* The plan that serves every directory, filled in for those of this run. */
 static int fill_plan(struct run *run, const struct key *key) {
   static _Alignas(PAGE_OF_ITS_OWN) struct places places;
@@ -302,7 +304,8 @@ static int fill_plan(struct run *run, const struct key *key) {
   if (fd < 0) return -1;
   close(fd);
   if (find_places(run->call, &places) < 0 || places_unfit(&places, &run->plan, run->call->command[0])) return -1;
-  if (places_fill(&places, &run->plan, &run->file) < 0) return -1;
+  if (is_usable(run, &run->plan)) run->sandbox = claim_blank(&run->plan, &places); /* it begins with the directories meanwhile */
+  if (places_fill(&places, &run->plan, &run->file) < 0) return give_up_sandbox(&run->sandbox), -1;
   run->places = &places;
   return 0;
 }
@@ -331,13 +334,14 @@ static int find_plan(struct run *run) {
   int found = open_plan(run, KEY_FOR_ANY);
   if (run->call->given && run->call->given[0] && (found < 0 || !given_are_unknown(&run->file, run->call->given))) {
     if (run->fd >= 0) close(run->fd);
+    give_up_sandbox(&run->sandbox);
     found = open_plan(run, KEY_BY_NAME);
   }
-  if (found < 0 || !variables_are_unset(&run->file) || !program_is_shown(&run->call->program, &run->file)) return -1;
+  if (found < 0 || !is_usable(run, &run->file)) return -1;
   if (!(run->decided_by = rules_let_run(&run->file, run->call->script, run->call->command))) return -1;
   if (audit_open(&run->file, run->call->command) < 0) return -1;
   if (!result_is_sound(&run->file) || capture_open(&run->capture, &run->file) < 0) return -1;
-  run->sandbox = claim_sandbox(&run->file, run->places ? &run->plan : NULL, run->places); /* all that follows it does not wait for */
+  if (run->sandbox.socket < 0) run->sandbox = claim_sandbox(&run->file, run->places ? &run->plan : NULL, run->places); /* all that follows it does not wait for */
   run->env = command_environment(&run->file, run->call->given);
   return run->env ? watch_parent(run) : -1;
 }

@@ -1,11 +1,13 @@
 #include "client/pool-client.h"
 
+#include "lib/clock.h"
 #include "lib/fd-message.h"
 #include "lib/frames.h"
 #include "lib/syscalls.h"
 #include "lib/inherited.h"
 #include "lib/seal.h"
 #include "lib/status.h"
+#include "runner/freshness.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -94,7 +96,8 @@ static char *command_block(char **command, char **env, size_t *size) {
 
 /* The plan and the command in one message: it wakes the sandbox once. */
 struct message {
-  struct frame plan, run;
+  struct frame looked, plan, run;
+  uint64_t looked_ns;
   const char *bytes; /* of the plan, or its seal; NULL = none is sent */
   int given[FRAME_DESCRIPTORS_MAX];
   char *block; /* never freed: the client is about to end, and takes no longer with it */
@@ -122,6 +125,17 @@ static void write_plan(struct message *message, const struct sandbox *sandbox, c
   message->plan = (struct frame){FRAME_GUARDS, (uint32_t)file->size};
 }
 
+/*
+ * The runner of a blank sandbox is busy with the directories: we look for it whether the plan, which is its own, still holds. It is our plan
+ * that we answer for, as in a cold run in this process.
+ */
+static int look(struct message *message, const struct sandbox *sandbox, const struct claimant *claimant) {
+  if (!sandbox->is_blank || message->plan.kind != FRAME_SAME) return 0;
+  message->looked_ns = now_ns();
+  message->looked = (struct frame){FRAME_LOOKED, sizeof message->looked_ns};
+  return is_fresh(claimant->plan) ? 0 : -1;
+}
+
 static int send_rest(int fd, struct iovec *parts, int count, size_t sent) {
   while (count > 0) {
     if (sent >= parts->iov_len) {
@@ -138,11 +152,14 @@ static int send_rest(int fd, struct iovec *parts, int count, size_t sent) {
 
 /* Our own child has the plan already, and gets no gate. */
 static int send_message(int fd, struct message *message) {
-  struct iovec parts[] = {{&message->plan, sizeof message->plan},
+  size_t looked = message->looked.size ? sizeof message->looked : 0;
+  struct iovec parts[] = {{&message->looked, looked},
+                          {&message->looked_ns, message->looked.size},
+                          {&message->plan, sizeof message->plan},
                           {(char *)message->bytes, message->plan.size},
                           {&message->run, sizeof message->run},
                           {message->block, message->run.size}};
-  int count = sizeof parts / sizeof *parts, skipped = message->bytes ? 0 : 2;
+  int count = sizeof parts / sizeof *parts, skipped = message->bytes ? 0 : 4;
   union {
     struct cmsghdr header;
     char room[CMSG_SPACE(sizeof message->given)];
@@ -278,15 +295,21 @@ static int announce(int fd, const struct places *places) {
   return sent < 0 ? -1 : send_rest(fd, parts, (int)message.msg_iovlen, (size_t)sent);
 }
 
+void give_up_sandbox(struct sandbox *sandbox) {
+  if (sandbox->socket >= 0) close(sandbox->socket);
+  sandbox->socket = -1;
+}
+
+struct sandbox claim_blank(const struct launchfile *plan, const struct places *places) {
+  return is_blank_pool(plan) ? claim_sandbox(plan, plan, places) : (struct sandbox){.socket = -1};
+}
+
 struct sandbox claim_sandbox(const struct launchfile *file, const struct launchfile *plan, const struct places *places) {
   struct sandbox sandbox = {.socket = -1, .is_blank = is_blank_pool(plan)};
   int pool = open_pool(file);
   if (pool < 0) return sandbox;
   sandbox.socket = claim_any(pool); /* it wakes up meanwhile */
-  if (sandbox.socket >= 0 && announce(sandbox.socket, sandbox.is_blank ? places : NULL) < 0) {
-    close(sandbox.socket);
-    sandbox.socket = -1;
-  }
+  if (sandbox.socket >= 0 && announce(sandbox.socket, sandbox.is_blank ? places : NULL) < 0) give_up_sandbox(&sandbox);
   sandbox.has_same_plan = sandbox.socket >= 0 && is_of_plan(pool, sandbox.is_blank ? plan : file);
   close(pool);
   return sandbox;
@@ -298,7 +321,7 @@ enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *cla
   int is_ready = write_message(&message, claimant) == 0 && (message.given[3] = eventfd(1, EFD_CLOEXEC)) >= 0;
   write_plan(&message, sandbox, claimant);
   /* A command that was not sent whole is never taken. */
-  int is_sent = is_ready && send_message(sandbox->socket, &message) == 0;
+  int is_sent = is_ready && look(&message, sandbox, claimant) == 0 && send_message(sandbox->socket, &message) == 0;
   enum claim end = is_sent ? run_in(sandbox->socket, message.given[3], claimant, &reply) : CLAIM_NONE;
   if (message.given[3] >= 0) close(message.given[3]);
   close(sandbox->socket);

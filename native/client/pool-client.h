@@ -27,7 +27,7 @@ struct claimant {
 };
 
 struct sandbox {
-  int socket;        /* -1 = there is none; closing it gives the sandbox up, and nothing was run */
+  int socket;        /* -1 = there is none */
   int is_blank;      /* it has been told the directories */
   int has_same_plan; /* as far as its pool tells: it says so itself when it has been told which */
 };
@@ -37,6 +37,10 @@ struct sandbox {
  * its slots were filled for `places`; NULL where it had none.
  */
 struct sandbox claim_sandbox(const struct launchfile *file, const struct launchfile *plan, const struct places *places);
+
+/* The same before the slots are filled, if the pool of the plan serves every directory. */
+struct sandbox claim_blank(const struct launchfile *plan, const struct places *places);
+void give_up_sandbox(struct sandbox *sandbox);
 
 /* Runs a command in a claimed sandbox, if it serves the plan; closes its socket; json has room for `room` bytes. */
 enum claim run_claimed(const struct sandbox *sandbox, const struct claimant *claimant, char *json, size_t room);

@@ -16,10 +16,9 @@
 #define BASH "/bin/bash" /* the same where it is installed and a letter asks for it */
 #define NODE_WITHOUT_DEBUGGER "--inspect-port=[::1%no-debugger]:1024" /* first word of every Node that we start: SIGUSR1 starts its debugger at an address that does not resolve, without asking a name server. --disable-sigusr1 is missing in Node 20, and would keep the signal from the command */
 #define LAUNCH_FILE_FD 3 /* descriptor of launch, the pool keeper and the guard program: the launch file */
-#define RUN_FD 4 /* descriptor of launch: the socket of its caller, which speaks frames; of a warm sandbox its keeper's, for single bytes and the status line; of a fork server its owner's, which gets one byte. Its end of file means that the caller is gone */
+#define RUN_FD 4 /* descriptor of launch: the socket of its caller, which speaks frames; in a pool its keeper's, for single bytes and the status line; of a fork server its owner's, which gets one byte. Its end of file means that the caller is gone */
 #define FORK_SERVER_FD 5 /* descriptor of a fork server: its socket, for a look by /proc/PID/fd */
 #define TERMINATOR_FD 5 /* descriptor of launch where a launch file has net-terminate: the terminator's channel, for the helper net */
-#define KEEPER_LIVENESS_FD 4 /* descriptor of the pool keeper (optional): its end of file means that its parent is gone */
 #define FRAME_DESCRIPTORS_MAX 4 /* that come with a command: three streams, and the gate of a warm sandbox */
 #define FRAME_DATA_MAX 65536 /* bytes of stdin in one frame */
 #define FRAME_RUN_MAX 16777216 /* bytes of a command block: more than the kernel takes for argv and environment together (6 MiB) */
@@ -245,8 +244,10 @@ enum frame_kind {
   FRAME_GUARDS = 5, /* a launch file: its at and content entries must hold, and a warm sandbox must have been built from the rest, if there is any, or the command is refused */
   FRAME_SAME = 7, /* the seal of the client's plan, which must be the one that a warm sandbox was built from, or the command is refused */
   FRAME_PLACES = 9, /* to a blank sandbox, before all else about its plan: the directories (places_write of native/lib/any-directory.h) */
-  FRAME_PLAN = 6, /* to a fork server, first of all: how the streams go (output or all), ended by NUL, then the launch file */
+  FRAME_LOOKED = 10, /* to a blank sandbox, with same: uint64, a time of CLOCK_MONOTONIC; since then its client has found that all is on disk from which the plan was made */
+  FRAME_PLAN = 6, /* to a fork server, first of all: how the streams go (output or all), or warm for a sandbox that waits for its command, ended by NUL, then the launch file */
   FRAME_STOP = 8, /* int32: a signal for the command, by which the run ends */
+  FRAME_READY = 22, /* a warm sandbox that a fork server has started waits for its command */
   FRAME_TAKEN = 16, /* from now on the command may have been started */
   FRAME_REFUSED = 17, /* the command was not and will not be started, even if it had been taken */
   FRAME_WANT = 18, /* what came is with the command: room for one more input */

@@ -10,8 +10,10 @@
  * The caller of a fork server (runner/fork-server.h) has only connected to it. It sends FRAME_PLAN before all else, and no descriptors, and
  * gets FRAME_TAKEN before anything is made.
  *
- * A warm sandbox is a child of the keeper, not of its client. The client sends FRAME_CALLER first, as soon as it has claimed the sandbox,
- * which begins to look whether its plan still holds (runner/freshness.h), and to a blank one FRAME_PLACES, its directories. With its command it may send a fourth descriptor, the
+ * For a warm sandbox it sends the same and gets FRAME_READY. The rest is as below, without FRAME_CALLER and a gate.
+ *
+ * The warm sandbox of a pool is a child of the keeper, not of its client. The client sends FRAME_CALLER first, as soon as it has claimed it,
+ * and it begins to look whether its plan still holds (runner/freshness.h), and to a blank one FRAME_PLACES, its directories. With its command it may send a fourth descriptor, the
  * gate, an eventfd that holds 1. The command's process reads it right before the command starts, or the client does, and then it never
  * will: that decides which of them has the run when the sandbox is killed. FRAME_TAKEN is the promise that the command may have been
  * started: a client that has not seen it, or has read the gate, may run the command in another way; any other must not, unless

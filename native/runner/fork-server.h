@@ -1,7 +1,7 @@
 /*
  * A fork server: a process that starts runs for another one, its owner, for which a fork is dear (a node of 100 MB copies its page tables,
  * 2 ms for each child). The owner connects once for each run and sends frames (lib/frames.h): the connection serves the run as the socket
- * of a separate launch would.
+ * of a separate launch would. A run may also be a sandbox that waits for its command (runner/line.h).
  *
  * Each run is a separate process from the moment its connection is accepted; the server reads nothing and keeps nothing of it, so no run
  * can reach another. A run inherits the attributes of the server: the owner starts a new one where its own attributes have changed. The

@@ -32,7 +32,13 @@ void look_ahead(struct looks *looks, const struct launchfile *plan) {
   looks->has_failed |= !look(plan, &looks->position, LOOKS_AT_ONCE);
 }
 
-/* Up to which entry they still hold. */
+void looks_were_made(struct looks *looks, const struct launchfile *plan, uint64_t since_ns) {
+  if (since_ns == 0) return;
+  looks->begun_ns = since_ns;
+  looks->position = plan->count;
+}
+
+/* Up to which entry they still hold. A time that is yet to come is as far away as one long ago. */
 static size_t position_after(const struct looks *looks) { return looks->begun_ns && now_ns() - looks->begun_ns < LOOKS_HOLD_NS ? looks->position : 0; }
 
 static int is_fresh_after(const struct looks *looks, const struct launchfile *plan) {

@@ -28,6 +28,8 @@ struct looks_ahead {
 };
 
 int looks_are_left(const struct looks *looks, const struct launchfile *plan);
+/* All have been made since then, by another process; 0 = by none. */
+void looks_were_made(struct looks *looks, const struct launchfile *plan, uint64_t since_ns);
 /* Makes the next few. */
 void look_ahead(struct looks *looks, const struct launchfile *plan);
 

@@ -91,7 +91,7 @@ int run_guard(struct run *run) {
   if (!covers_are_sent(&run->file) || launchfile_has_slots(&run->file)) return 0;
   int is_ready = guard_prepare(&run->guard, &run->file) == 0;
   run->guard.on_hidden = run_hide, run->guard.of_hidden = run;
-  if (is_ready && (!run->warm.directory || run->warm.is_blank)) guard_watch(&run->guard, now_ns());
+  if (is_ready && (!run->warm.is_on || run->warm.is_blank)) guard_watch(&run->guard, now_ns());
   if (is_ready && tell_covers(run)) return 0;
   return run_record_failure(run, errno, is_ready ? "launch: send covers" : "launch: protect", run->guard.failed), -1;
 }

@@ -42,8 +42,8 @@ static void require_walls(struct run *run) {
   errno = EINVAL;
   for (size_t i = 0; i < sizeof walls / sizeof *walls; i++)
     if (!launchfile_find(&run->file, walls[i], &entry)) run_refuse(run, "launch: launch file", "a wall is missing");
-  if (run->warm.directory && launchfile_find(&run->file, V_OBSERVE, &entry)) run_refuse(run, "launch: launch file", "no warm sandbox is observed");
-  if (!launchfile_has_namespaces(&run->file) && (run->warm.directory || run_serves(run) || launchfile_find(&run->file, V_OBSERVE, &entry)))
+  if (run->warm.is_on && launchfile_find(&run->file, V_OBSERVE, &entry)) run_refuse(run, "launch: launch file", "no warm sandbox is observed");
+  if (!launchfile_has_namespaces(&run->file) && (run->warm.is_on || run_serves(run) || launchfile_find(&run->file, V_OBSERVE, &entry)))
     run_refuse(run, "launch: launch file", "not without namespaces");
   /* The observer is meant for the first command, not for others in there; and the environment of the others came as a block. */
   if (run_serves(run) && (launchfile_find(&run->file, V_OBSERVE, &entry) || !run->command.block))
@@ -113,12 +113,12 @@ static void replace_files(struct run *run) {
   int which;
   /* A caller that gets output as frames keeps it himself. */
   run->stdio.files.keeps_errors = run->line.output[1].fd < 0 && launchfile_find(&run->file, V_KEEP_ERRORS, &terminal);
-  if (run->warm.directory || (launchfile_find(&run->file, V_TERMINAL, &terminal) && strcmp(terminal.word[0], "on") == 0)) return;
+  if (run->warm.is_on || (launchfile_find(&run->file, V_TERMINAL, &terminal) && strcmp(terminal.word[0], "on") == 0)) return;
   if (stream_files_replace(&run->stdio.files, run->stdio.own, &which) < 0) run_refuse(run, "launch: carry stream", stream_name(which));
 }
 
 _Noreturn void run_carry_out(struct run *run) {
-  if (!run->warm.directory) check_streams(run); /* those of a warm run come with its command */
+  if (!run->warm.is_on) check_streams(run); /* those of a warm run come with its command */
   require_walls(run);
   read_limits(run);
   find_init(run);
@@ -129,7 +129,7 @@ _Noreturn void run_carry_out(struct run *run) {
   run_make_group(run);
   run_make_layer(run);
   replace_files(run);
-  if (!run->warm.directory && run_measure_zones(run) < 0) run->finish(run);
+  if (!run->warm.is_on && run_measure_zones(run) < 0) run->finish(run);
   run_start(run);
   if (run_guard(run) < 0) run_kill(run);
   run_watch(run);

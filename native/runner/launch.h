@@ -2,14 +2,13 @@
  * launch: runs one command in one sandbox and says what happened.
  *
  *   launch [--id ID] --streams own|output|all   one command, which its caller sends
- *   launch [--id ID] --warm DIRECTORY           a sandbox without a command, which a client brings (runner/line.h)
  *   launch --fork-server DIRECTORY              runs for one owner, one for each connection (runner/fork-server.h)
  *   launch --probe-host [GROUP]                 prints `entered` when a process could be started in that cgroup, then the Landlock version
  *
  * Descriptors: 3 the launch file; 4 the socket of the caller. The caller sends the frames FRAME_GUARDS (optional) and FRAME_RUN and gets
  * FRAME_STATUS, or FRAME_REFUSED where something has changed that its plan was made from (lib/frames.h); the end of the socket ends the
  * run. With `own` the command has the streams that come with FRAME_RUN, else launch's 0-2. With `output` its stdout and stderr are frames
- * (it writes to pipes, which can be opened again as /dev/stdout), with `all` its stdin, too. The socket of a warm sandbox is its keeper's.
+ * (it writes to pipes, which can be opened again as /dev/stdout), with `all` its stdin, too.
  *
  * The client, which has the plan in memory already, runs it in its own process instead: one program less to start, and to end.
  */
@@ -33,3 +32,12 @@ struct launch_call {
  * anything is touched, when the plan is stale.
  */
 void launch_here(const struct launch_call *call);
+
+struct warm_call {
+  const struct launchfile *file;
+  const char *id, *directory; /* of the pool */
+  int keeper; /* socket: gets bytes (runner/line.h) and, where the sandbox ends without a command, the line of JSON; its end ends the wait */
+};
+
+/* A sandbox without a command, which a client brings (runner/line.h), in a process that its keeper has just forked. */
+_Noreturn void launch_warm(const struct warm_call *call);

@@ -130,8 +130,8 @@ void run_make_layer(struct run *run) {
     return;
   }
   errno = EOPNOTSUPP;
-  if (run->warm.directory && has_copies(&run->file)) run_refuse(run, "launch: copy without a command", cow.word[0]);
-  if (run->warm.directory) return;
+  if (run->warm.is_on && has_copies(&run->file)) run_refuse(run, "launch: copy without a command", cow.word[0]);
+  if (run->warm.is_on) return;
   struct timespec since = layer_now();
   make_copies(run, &cow);
   /* A copy that was cut off must never have a record: all that it lacks would be listed as deleted. */

@@ -38,11 +38,13 @@ int line_prepare(struct line *line, const char *directory, const char *id, const
   line->own = file;
   line->seal = launchfile_find(file, V_CHECK, &check) ? check.word[0] : NULL;
   line->is_blank = launchfile_has_slots(file);
-  line->directory = high(records_open(directory));
+  line->is_warm = 1;
   line->mounts.list.fd = high(open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC));
+  if (line->mounts.list.fd < 0 || mounts_watch(&line->mounts, file, init) < 0) return -1;
+  if (!directory) return 0;
+  line->directory = high(records_open(directory));
   line->listener.fd = high(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (line->directory < 0 || line->mounts.list.fd < 0 || line->listener.fd < 0 || inherited_read(&line->inherited) < 0) return -1;
-  if (mounts_watch(&line->mounts, file, init) < 0) return -1;
+  if (line->directory < 0 || line->listener.fd < 0 || inherited_read(&line->inherited) < 0) return -1;
   struct sockaddr_un hidden = address_of(line, '.');
   return bind(line->listener.fd, (struct sockaddr *)&hidden, sizeof hidden);
 }
@@ -60,12 +62,6 @@ static void remove_socket(const struct line *line) {
     snprintf(name, sizeof name, "%c%s", *first, line->name);
     unlinkat(line->directory, name, 0);
   }
-}
-
-int line_show(struct line *line) {
-  if (listen(line->listener.fd, 1) < 0) return -1;
-  line->shown = 1;
-  return rename_socket(line, '.', 'r');
 }
 
 static void let_in(struct line *line) {
@@ -116,6 +112,12 @@ static void send_frame(struct line *line, uint32_t kind, const void *bytes, size
   flush(line);
 }
 
+int line_show(struct line *line) {
+  line->shown = 1;
+  if (line->directory < 0) return send_frame(line, FRAME_READY, NULL, 0), 0;
+  return listen(line->listener.fd, 1) < 0 ? -1 : rename_socket(line, '.', 'r');
+}
+
 static void send_last_frame(struct line *line, uint32_t kind, const void *bytes, size_t size) {
   line->is_over = 1;
   send_frame(line, kind, bytes, size);
@@ -140,7 +142,7 @@ static void take_descriptors(struct line *line, struct msghdr *message) {
 static int read_frame(struct line *line) {
   static const uint32_t longest[] = {
       [FRAME_CALLER] = sizeof(struct inherited), [FRAME_RUN] = FRAME_RUN_MAX, [FRAME_SIGNAL] = sizeof(int32_t), [FRAME_STOP] = sizeof(int32_t), [FRAME_INPUT] = FRAME_DATA_MAX,
-      [FRAME_GUARDS] = LAUNCHFILE_MAX, [FRAME_SAME] = MAC_TEXT - 1, [FRAME_PLACES] = PLACES_BYTES_MAX, [FRAME_PLAN] = STREAM_MODE_MAX + LAUNCHFILE_MAX};
+      [FRAME_GUARDS] = LAUNCHFILE_MAX, [FRAME_SAME] = MAC_TEXT - 1, [FRAME_PLACES] = PLACES_BYTES_MAX, [FRAME_LOOKED] = sizeof(uint64_t), [FRAME_PLAN] = STREAM_MODE_MAX + LAUNCHFILE_MAX};
   for (;;) {
     size_t begun = sizeof line->header;
     int in_header = line->have < begun;
@@ -167,11 +169,11 @@ static int read_frame(struct line *line) {
   }
 }
 
-/* A client without descriptors is the library: the keeper is its own child and has inherited the same. */
+/* A client without descriptors is the library, whose sandboxes have inherited the same. */
 static int is_acceptable(struct line *line) {
   if (line->is_another) return 0;
   /* A cold run is its client's own child, and has no gate: a client that sends one must not believe that it holds. */
-  if (line->directory < 0) return line->given_count == 0 || line->given_count == 3;
+  if (!line->is_warm) return line->given_count == 0 || line->given_count == 3;
   if (line->is_blank != line->has_places) return 0;
   int is_known = line->given_count == 0 || (line->given_count >= 3 && line->same_inherited);
   return is_known && !mounts_are_stale(&line->mounts);
@@ -209,8 +211,14 @@ static int has_seal(const struct line *line) {
 
 static enum line_event on_same(struct line *line) {
   if (line->plan.bytes) return LINE_GONE;
-  if (line->own && has_seal(line)) line->plan = *line->own;
+  line->is_same = line->own && has_seal(line);
+  if (line->is_same) line->plan = *line->own;
   else line->is_another = 1;
+  return LINE_NOTHING;
+}
+
+static enum line_event on_looked(struct line *line) {
+  if (line->header.size == sizeof line->looked_ns) memcpy(&line->looked_ns, line->body, sizeof line->looked_ns);
   return LINE_NOTHING;
 }
 
@@ -255,6 +263,7 @@ static enum line_event on_frame(struct line *line) {
   if (!line->has_command && line->header.kind == FRAME_CALLER) return on_caller(line);
   if (!line->has_command && line->header.kind == FRAME_GUARDS) return on_guards(line);
   if (!line->has_command && line->header.kind == FRAME_SAME) return on_same(line);
+  if (!line->has_command && line->header.kind == FRAME_LOOKED) return on_looked(line);
   if (!line->has_command && line->header.kind == FRAME_PLACES) return on_places(line);
   if (!line->has_command && line->header.kind == FRAME_RUN) return on_run(line);
   if (!line->has_command) return LINE_GONE;
@@ -266,15 +275,15 @@ static enum line_event on_frame(struct line *line) {
 
 /* ---- waits and turns ---- */
 
-/* The command of a blank sandbox has come, and its directories have not. What its client sends behind it is for the command. */
-static int is_held(const struct line *line) { return line->directory >= 0 && line->has_command && !line->taken && !line->is_over; }
+/* The command of a blank sandbox has come, and its directories have not: what its client sends behind it is for the command. Or it is not ready. */
+static int is_held(const struct line *line) { return line->is_warm && (line->has_command || !line->shown) && !line->taken && !line->is_over; }
 
 void line_watch(struct line *line) {
-  loop_watch(&line->mounts.list, line->directory >= 0 && !line->taken ? EPOLLPRI : 0);
+  loop_watch(&line->mounts.list, line->taken ? 0 : EPOLLPRI);
   /* Before it is shown it does not listen, and would report a hang-up again and again. */
   loop_watch(&line->listener, line->shown ? EPOLLIN : 0);
   /* A client that has the status only has to close, and that need not wake us. */
-  loop_watch(&line->client, line->queued ? EPOLLIN | EPOLLOUT : line->is_over ? 0 : is_held(line) ? EPOLLRDHUP : EPOLLIN);
+  loop_watch(&line->client, line->is_left ? 0 : line->queued ? EPOLLIN | EPOLLOUT : line->is_over ? 0 : is_held(line) ? EPOLLRDHUP : EPOLLIN);
   loop_watch(&line->input, line->kept ? EPOLLOUT : 0);
   /* A client that does not read makes the command wait, not us. */
   for (int i = 0; i < 2; i++) loop_watch(&line->output[i], is_free(line) ? EPOLLIN : 0);
@@ -290,7 +299,7 @@ static void relay_output(struct line *line, int which) {
 }
 
 /* A client has come, and not yet its command. */
-static int is_awaited(const struct line *line) { return line->directory >= 0 && line->client.fd >= 0 && !line->has_command; }
+static int is_awaited(const struct line *line) { return line->is_warm && line->client.fd >= 0 && !line->has_command; }
 
 int line_is_announced(const struct line *line) { return is_awaited(line) && line->same_inherited; }
 
@@ -301,7 +310,16 @@ int line_places(struct line *line, struct places *places) {
   return launchfile_find(line->own, V_SLOTS, &slots) && parse_number(slots.word[0], 1 + PLACE_ZONES_MAX, &count) == 0 && count == places->count ? 0 : -1;
 }
 
+uint64_t line_looked(const struct line *line) { return line->is_same ? line->looked_ns : 0; }
+
 int line_has_guards(const struct line *line) { return is_awaited(line) && line->plan.bytes && line->plan.bytes != line->own->bytes; }
+
+/* The end of this process closes the connection of a sandbox that waits: its client sees by it that nothing is left. */
+static enum line_event leave(struct line *line) {
+  line->is_left = line->is_warm && !line->taken;
+  if (!line->is_left) loop_close(&line->client);
+  return LINE_GONE;
+}
 
 enum line_event line_read(struct line *line) {
   int got = read_frame(line);
@@ -310,14 +328,12 @@ enum line_event line_read(struct line *line) {
     if (event != LINE_NOTHING) return event;
     got = read_frame(line);
   }
-  if (got == 0) return LINE_NOTHING;
-  loop_close(&line->client);
-  return LINE_GONE;
+  return got == 0 ? LINE_NOTHING : leave(line);
 }
 
 enum line_event line_relay(struct line *line) {
   uint32_t came = line->listener.got;
-  if (is_held(line) && line->client.got) return loop_close(&line->client), LINE_GONE;
+  if (is_held(line) && line->client.got) return leave(line);
   if (line->mounts.list.got && !line->taken && mounts_have_changed(&line->mounts)) return LINE_GONE;
   if (came) let_in(line);
   if (line->input.got) feed(line);
@@ -371,6 +387,8 @@ void line_adopt(struct line *line, int client) {
   line->client.fd = client;
   line->taken = 1;
 }
+
+void line_await_command(struct line *line) { line->taken = 0; }
 
 void line_adopt_with_plan(struct line *line, int client) {
   line_adopt(line, client);

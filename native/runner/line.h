@@ -1,10 +1,10 @@
 /*
  * The line between a run and its caller, as launch has it: frames (lib/frames.h) with the command and its streams, and back.
  *
- * Theory of operation of a warm sandbox, which is complete but for its command. `launch --warm DIRECTORY` builds a sandbox like any
- * other, up to init, which has given up everything and asks for the command. Then launch shows a socket `r<id>` in the directory,
- * which only this user can enter. A client claims it by renaming it to `c<id>`, so that no two have the same, connects and sends the
- * command. Launch checks its uid, that it has inherited the same limits and priority, that the host's mounts that the tree shows are
+ * Theory of operation of a warm sandbox, which is complete but for its command. It is built like any other, up to init, which has given up
+ * everything and asks for the command. One that a fork server's owner has asked for has its client already, and says FRAME_READY. Any other shows
+ * a socket `r<id>` in the directory of its pool, which only this user can enter. A client claims it by renaming it to `c<id>`, so that no two have
+ * the same, connects and sends the command. Launch checks its uid, that it has inherited the same limits and priority, that the host's mounts that the tree shows are
  * what they were when it was made, and that it serves the client's plan (runner/freshness.h), which it begins to look at while the
  * client still prepares the command, and finishes while the command's process gets ready; otherwise it refuses, and the client takes
  * the cold way. From FRAME_TAKEN on it is an ordinary run that ends with the client's connection. The sandbox serves one command and
@@ -26,12 +26,14 @@
 #define WARM_IS_TAKEN 2
 
 struct line {
-  int directory; /* -1 = not a warm sandbox */
+  int is_warm;
+  int directory; /* of the pool of a warm sandbox; -1 = its client is connected from the start */
   char name[RUN_ID_MAX + 2];
   struct inherited inherited;
   struct mounts mounts;
   struct source listener, client;
-  int shown; /* the socket listens */
+  int shown;   /* it is ready, and the socket listens */
+  int is_left; /* its client has gone before the command was taken */
 
   struct frame header; /* of the frame that is being read */
   size_t have;         /* bytes of it, header included */
@@ -43,7 +45,8 @@ struct line {
   const char *seal;     /* of that plan before; NULL = it has none */
   int is_blank, has_places;
   struct launchfile plan; /* of the client, or its guards alone; none: size is 0 */
-  int is_another; /* the client's plan, by its seal */
+  int is_same, is_another; /* the client's plan, by its seal */
+  uint64_t looked_ns; /* FRAME_LOOKED; 0 = none */
   int wants_plan; /* of a fork server's child: nothing is taken before it */
   int has_command;
   int taken; /* it will run: what the client sends is for it */
@@ -70,14 +73,16 @@ enum line_event {
 
 #define LINE_NONE {.directory = -1, .mounts = MOUNTS_NONE, .listener = SOURCE_NONE, .client = SOURCE_NONE, .given = {-1, -1, -1, -1}, .input = SOURCE_NONE, .output = {SOURCE_NONE, SOURCE_NONE}}
 
-/* Before the tree is made: the socket, hidden, and the watch on the host's mounts. 0, or -1 with errno. */
+/* Makes a warm sandbox, before the tree is made: watches the host's mounts and, with a directory, makes a hidden socket. 0, or -1 with errno. */
 int line_prepare(struct line *line, const char *directory, const char *id, const struct launchfile *file, const char *init);
-/* Shows the socket. */
+/* It is ready: shows the socket, or tells the client. */
 int line_show(struct line *line);
 /* For a cold run: this client brings the command and gets its frames. */
 void line_adopt(struct line *line, int client);
 /* The same for a client that brings the plan, too, and hears when its command is taken. */
 void line_adopt_with_plan(struct line *line, int client);
+/* That plan is for a warm sandbox: the command comes when it is ready. */
+void line_await_command(struct line *line);
 /* After LINE_PLAN: fills `file`, and returns how the streams go. NULL = the bytes are not a plan, and `problem` says why. */
 const char *line_take_plan(struct line *line, struct launchfile *file, const char **problem);
 /* And pipes for the command's streams, stdin too if that is wanted. `streams` become the command's ends, which are the
@@ -92,6 +97,8 @@ enum line_event line_relay(struct line *line);
 int line_is_announced(const struct line *line);
 /* After LINE_PLACES: -1 = they are none that the sandbox could have. */
 int line_places(struct line *line, struct places *places);
+/* Since when the client has looked at what its plan was made from, which is that of the sandbox; 0 = it has not. */
+uint64_t line_looked(const struct line *line);
 /* Its guards have come before its command, and are not those of the sandbox. */
 int line_has_guards(const struct line *line);
 /* Reads the bytes that the client has sent so far, without waiting. */

@@ -8,6 +8,7 @@
 
 #include <linux/landlock.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -19,14 +20,6 @@ static void clean_descriptors(struct run *run) {
   run->net.terminator = is_open(TERMINATOR_FD) ? TERMINATOR_FD : -1;
   for (int fd = LAUNCH_FILE_FD; fd <= TERMINATOR_FD; fd++)
     if (is_open(fd) && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) run_refuse(run, "launch: descriptor", "");
-}
-
-/* From here on every refusal reaches the caller, by a frame or as the keeper's line. */
-static void take_caller(struct run *run, int is_warm) {
-  if (!is_open(RUN_FD)) return;
-  if (!is_warm) return line_adopt(&run->line, RUN_FD);
-  run->caller.keeper.fd = RUN_FD;
-  run->caller.is_kept = 1;
 }
 
 static void read_launch_file(struct run *run) {
@@ -59,7 +52,7 @@ static void take_connection(struct run *run, int client) {
   run_await_plan(run);
 }
 
-#define USAGE "launch [--id ID] --streams own|output|all | --warm DIRECTORY, with a socket as descriptor 4"
+#define USAGE "launch [--id ID] --streams own|output|all, with a socket as descriptor 4"
 
 static void parse_arguments(struct run *run, int argc, char **argv) {
   int at = 1;
@@ -69,16 +62,16 @@ static void parse_arguments(struct run *run, int argc, char **argv) {
     copy_text(run->id, sizeof run->id, argv[at + 1]);
     at += 2;
   }
-  if (at + 2 == argc && strcmp(argv[at], "--warm") == 0) run->warm.directory = argv[at + 1];
-  else if (at + 2 == argc && strcmp(argv[at], "--streams") == 0 && run_has_client(run)) run->caller.stream_mode = argv[at + 1];
+  if (at + 2 == argc && strcmp(argv[at], "--streams") == 0 && run_has_client(run)) run->caller.stream_mode = argv[at + 1];
   else {
     errno = EINVAL;
     run_refuse(run, "launch: usage", USAGE);
   }
 }
 
+/* From here on every refusal reaches the caller by a frame. */
 static void take_words(struct run *run, int argc, char **argv) {
-  take_caller(run, argc > 2 && strcmp(argv[argc - 2], "--warm") == 0);
+  if (is_open(RUN_FD)) line_adopt(&run->line, RUN_FD);
   parse_arguments(run, argc, argv);
 }
 
@@ -116,6 +109,29 @@ static int print_unfit(const char *program, char **directory) {
 }
 
 static _Alignas(PAGE_OF_ITS_OWN) struct run run; /* too big for the stack of a constrained caller */
+
+/* Of the keeper's descriptors the child has but its own socket: another one's would hide from that sandbox that the keeper is gone. */
+static void keep_socket(int keeper) {
+  int none = dup2(keeper, RUN_FD) < 0 ? -1 : open("/dev/null", O_RDWR);
+  for (int fd = 0; none >= 0 && fd <= STDERR_FILENO; fd++)
+    if (dup2(none, fd) < 0) none = -1;
+  if (none < 0 || close(LAUNCH_FILE_FD) < 0 || sys_close_range(RUN_FD + 1, ~0u) < 0) _exit(EXIT_SETUP);
+}
+
+_Noreturn void launch_warm(const struct warm_call *call) {
+  keep_socket(call->keeper);
+  prctl(PR_SET_NAME, "launch");
+  run_begin(&run);
+  run.caller.keeper.fd = RUN_FD;
+  run.caller.is_kept = 1;
+  run.file = *call->file;
+  run.warm.is_on = 1;
+  run.warm.directory = call->directory;
+  copy_text(run.id, sizeof run.id, call->id);
+  clean_descriptors(&run);
+  run_prepare_process(&run);
+  run_carry_out(&run);
+}
 
 int launch_main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "--probe-host") == 0 && can_start_in(argv[2])) puts("entered");

@@ -25,11 +25,11 @@ void run_make_streams(struct run *run) {
 }
 
 void run_prepare_warm(struct run *run) {
-  if (!run->warm.directory) return;
+  if (!run->warm.is_on) return;
   errno = ESTALE;
   if (!is_fresh(&run->file)) run_refuse(run, "launch: plan", ""); /* what it builds would serve no client */
   run->warm.is_blank = launchfile_has_slots(&run->file);
-  if (line_prepare(&run->line, run->warm.directory, run->id, &run->file, run->init) < 0) run_refuse(run, "launch: warm", run->warm.directory);
+  if (line_prepare(&run->line, run->warm.directory, run->id, &run->file, run->init) < 0) run_refuse(run, "launch: warm", run->id);
 }
 
 /* Most commands are over by then, and neither their words in the record nor a keeper that wakes up takes the processor from them. */
@@ -101,7 +101,10 @@ static int guard_late(struct run *run) {
   return run_record_failure(run, ESTALE, "launch: protect", ""), -1;
 }
 
-static int is_served(const struct run *run) { return serves(&run->file, &run->line.plan, &run->warm.looks); }
+static int is_served(struct run *run) {
+  looks_were_made(&run->warm.looks.own, &run->file, line_looked(&run->line));
+  return serves(&run->file, &run->line.plan, &run->warm.looks);
+}
 
 /* The stager hears of them first: it takes longer than all the rest. */
 int run_fill(struct run *run) {
@@ -160,7 +163,7 @@ int run_on_ready(struct run *run, const int *fds, int count) {
   run->warm.waiting = fds[2];
   use_page(words), use_page(&handover);
   if (line_show(&run->line) == 0) return notify_keeper(run, WARM_IS_READY), 0;
-  return run_record_failure(run, errno, "launch: show socket", run->warm.directory), -1;
+  return run_record_failure(run, errno, "launch: show socket", run->id), -1;
 }
 
 static int look_at_more(struct looks *looks, const struct launchfile *plan) {
@@ -193,7 +196,7 @@ void run_send_status(struct run *run) {
   const char *line = status_line(&run->outcome, &size);
   run->caller.has_status = 1;
   /* init says that it starts the command before it does: without that word another way is open to the client of a pool. */
-  if (run->warm.directory && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return line_refuse(&run->line);
+  if (run->warm.is_on && !run->outcome.started_ns && run->outcome.cause == CAUSE_SETUP) return line_refuse(&run->line);
   if (!line) return; /* the client sees the end of the connection and says what it knows */
   line_reply(&run->line, ending_of(&run->outcome).exit_status, line, size);
 }
@@ -236,9 +239,12 @@ static void await(struct run *run, enum line_event wanted) {
 void run_await_plan(struct run *run) {
   const char *problem = "";
   await(run, LINE_PLAN);
-  run->caller.stream_mode = line_take_plan(&run->line, &run->file, &problem);
+  const char *mode = line_take_plan(&run->line, &run->file, &problem);
   errno = EINVAL;
-  if (!run->caller.stream_mode || strcmp(run->caller.stream_mode, "own") == 0) run_refuse(run, "launch: launch file", problem);
+  if (!mode || strcmp(mode, "own") == 0) run_refuse(run, "launch: launch file", problem);
+  run->warm.is_on = strcmp(mode, "warm") == 0;
+  if (run->warm.is_on) return line_await_command(&run->line);
+  run->caller.stream_mode = mode;
 }
 
 /* Nothing has been made yet. A plan whose files have changed is refused by the frame that says so, and not by an outcome. */

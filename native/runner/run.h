@@ -40,13 +40,13 @@ struct run_command {
 /* The caller of the run. */
 struct run_caller {
   const struct launch_call *call; /* in this process; NULL = our own program */
-  const char *stream_mode; /* `own`: the command has ours, or those that come with it; `output`, `all`: frames; NULL = no word about it */
+  const char *stream_mode; /* `own`: the command has ours, or those that come with it; `output`, `all`: frames; NULL = not said, or a warm sandbox */
   mode_t umask;   /* for a command that comes from it */
   struct source signals;
   struct source parent; /* pidfd of what started the client, in whose process we are */
   struct source keeper; /* the socket of a warm sandbox's keeper */
   int is_kept;    /* the end of the keeper is ours */
-  int is_forked;  /* by a fork server: the caller hears when its command is taken */
+  int is_forked;  /* for a connection: the caller hears when its command is taken */
   int has_status; /* or will not get any */
 };
 
@@ -80,9 +80,10 @@ struct run_engine {
   int is_gone; /* reaped: its pid may belong to another process */
 };
 
-/* A sandbox of a pool. */
+/* A sandbox that waits for its command. */
 struct run_warm {
-  const char *directory; /* NULL = an ordinary run */
+  int is_on;             /* 0 = an ordinary run */
+  const char *directory; /* of the pool; NULL = it has its client already */
   struct looks_ahead looks;
   uint64_t deferred_ns;  /* when run_do_deferred is due; 0 = nothing is owed */
   int namespaces[2];     /* user and mount namespace, while it waits */
@@ -197,7 +198,7 @@ void run_serve_names(struct run *run);
 int run_has_client(const struct run *run);
 /* Makes the pipes of framed streams. */
 void run_make_streams(struct run *run);
-/* For the child of a fork server: waits for the plan, and how the streams go. */
+/* For a run of a connection: waits for the plan, and how the streams go. */
 void run_await_plan(struct run *run);
 /* Waits for the command of a cold run. */
 void run_await_command(struct run *run);

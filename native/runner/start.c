@@ -30,7 +30,7 @@ static void put_words(FILE *out, char **words) {
 static int command_block(struct run *run) {
   char *bytes = NULL;
   size_t size = 0;
-  if (run->warm.directory) return run_sealed(run, "0\0000\0000", sizeof "0\0000\0000", "command"); /* init asks for it */
+  if (run->warm.is_on) return run_sealed(run, "0\0000\0000", sizeof "0\0000\0000", "command"); /* init asks for it */
   if (run->command.block) return run_sealed(run, run->command.block, run->command.size, "command");
   FILE *out = open_memstream(&bytes, &size);
   if (!out) run_refuse(run, "launch: memory", "");

@@ -118,7 +118,7 @@ static void on_staged(struct run *run, const struct report *report, const int *f
   memcpy(run->limits.scratch, fds, sizeof *fds * (size_t)count);
   run->limits.scratch_count = count;
   if (report->pid) on_init(run, report->pid);
-  if (!run->warm.directory) must(run, run_start_sweeper(run)); /* that of a warm run comes with its command */
+  if (!run->warm.is_on) must(run, run_start_sweeper(run)); /* that of a warm run comes with its command */
 }
 
 /* One that comes before the command waits for it: the stager, which is there until then, takes no requests. */
@@ -335,7 +335,7 @@ static void read_pending_reports(struct run *run) {
 /* A command that runs finds that nothing can be reached, and its result says so; one that comes to a warm sandbox goes another way. */
 static void on_net_helper_end(struct run *run) {
   run->net.pid = 0;
-  if (!run->warm.directory || run->outcome.started_ns || run->stop.has_begun) return;
+  if (!run->warm.is_on || run->outcome.started_ns || run->stop.has_begun) return;
   run_record_failure(run, 0, "net helper ended", "");
   run_kill(run);
 }

@@ -1,7 +1,7 @@
 /*
  * pool: keeps warm sandboxes ready (runner/line.h), and tells about the keepers of this user.
  *
- *   pool keep POOLS NAME SIZE IDLE DIRECTORY   DIRECTORY where it is started, for people; descriptor 3 the launch file, 4 the liveness pipe (optional); IDLE seconds, 0 = no end
+ *   pool keep POOLS NAME SIZE IDLE DIRECTORY   DIRECTORY where it is started, for people; descriptor 3 the launch file; IDLE seconds, 0 = no end
  *   pool status POOLS                 one JSON line a keeper
  *   pool stop POOLS [NAME...]         ends them, or those of these names; prints how many
  *   pool prune POOLS                  takes away what killed keepers left, prints how many there were
@@ -22,12 +22,12 @@
 #include "lib/run-record.h"
 #include "lib/json-text.h"
 #include "lib/programs.h"
+#include "runner/launch.h"
 #include "runner/line.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,11 +35,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
-
-/* Above all descriptors that launch is given. */
-#define FD_HIGH 20
 
 #define SIZE_MOST 64
 /* Sandboxes that are being built, ready or in use. */
@@ -60,25 +56,24 @@ struct sandbox {
   enum state state;
   pid_t pid;
   int socket;
-  uint64_t since, missing; /* missing: when its socket was seen to be gone */
+  uint64_t missing; /* missing: when its socket was seen to be gone */
   char id[RUN_ID_MAX + 1];
   char line[2048];
   size_t used;
 };
 
 struct pool {
-  int directory, lock, file, liveness;
-  char path[4096], launch[4096];
+  int directory, lock;
+  char path[4096];
+  struct launchfile plan;
   int size, polls;
   uint64_t idle_ns;
   struct sandbox *sandbox[SANDBOXES_MAX];
-  uint64_t last_use, next_try;
+  uint64_t last_use, next_try, next_look;
   int failures, losses, ever_ready; /* in a row: could not be built, or ended before a client used them */
   unsigned long count;
   char tag[32];
 };
-
-static int is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
 /* ---- what lies in the directory ---- */
 
@@ -110,7 +105,7 @@ static int show_seal(int directory, const struct launchfile *file) {
   return launchfile_find(file, V_CHECK, &check) ? symlinkat(check.word[0], directory, POOL_SEAL) : 0;
 }
 
-static int write_lock(struct pool *pool, const struct launchfile *file, const char *directory) {
+static int write_lock(struct pool *pool, const char *directory) {
   struct entry entry;
   char *bytes = NULL;
   size_t size = 0;
@@ -119,7 +114,7 @@ static int write_lock(struct pool *pool, const struct launchfile *file, const ch
   record_put_number(out, "pid", getpid());
   record_put_number(out, "size", pool->size);
   record_put_number(out, "started", time(NULL));
-  record_put(out, "profile", launchfile_find(file, V_PROFILE, &entry) ? entry.word[0] : "");
+  record_put(out, "profile", launchfile_find(&pool->plan, V_PROFILE, &entry) ? entry.word[0] : "");
   record_put(out, "directory", directory);
   if (fclose(out) != 0) return -1;
   int done = ftruncate(pool->lock, 0) == 0 && pwrite(pool->lock, bytes, size, 0) == (ssize_t)size ? 0 : -1;
@@ -157,41 +152,21 @@ static void forget(struct pool *pool, struct sandbox *sandbox) {
   free(sandbox);
 }
 
-static int spawn_launch(struct pool *pool, struct sandbox *sandbox, int theirs) {
-  char path[32];
-  /* Each reads the file from its start: an offset of its own. */
-  snprintf(path, sizeof path, "/proc/self/fd/%d", pool->file);
-  int file = open(path, O_RDONLY | O_CLOEXEC), copy = file < 0 ? -1 : fcntl(file, F_DUPFD_CLOEXEC, FD_HIGH);
-  if (file >= 0) close(file);
-  if (copy < 0) return -1;
-  char *argv[] = {"llm-do", "__launch", "--id", sandbox->id, "--warm", pool->path, NULL}, *env[] = {NULL};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  for (int fd = 0; fd < 3; fd++) posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
-  posix_spawn_file_actions_adddup2(&actions, copy, LAUNCH_FILE_FD);
-  posix_spawn_file_actions_adddup2(&actions, theirs, RUN_FD);
-  int failed = posix_spawn(&sandbox->pid, pool->launch, &actions, NULL, argv, env);
-  posix_spawn_file_actions_destroy(&actions);
-  close(copy);
-  return failed ? errno = failed, -1 : 0;
-}
-
 static int build_one(struct pool *pool) {
   int ends[2];
   struct sandbox *sandbox = new_sandbox(pool);
   if (!sandbox) return -1;
   snprintf(sandbox->id, sizeof sandbox->id, "%s%lx", pool->tag, pool->count++);
   sandbox->state = BUILDING;
-  sandbox->since = now_ns();
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return sandbox->socket = -1, forget(pool, sandbox), -1;
-  sandbox->socket = fcntl(ends[0], F_DUPFD_CLOEXEC, FD_HIGH);
-  int theirs = fcntl(ends[1], F_DUPFD_CLOEXEC, FD_HIGH);
-  close(ends[0]), close(ends[1]);
+  sandbox->socket = ends[0];
   fcntl(sandbox->socket, F_SETFL, O_NONBLOCK);
-  int done = spawn_launch(pool, sandbox, theirs);
-  close(theirs);
-  if (done < 0) forget(pool, sandbox);
-  return done;
+  sandbox->pid = fork();
+  if (sandbox->pid == 0) launch_warm(&(struct warm_call){&pool->plan, sandbox->id, pool->path, ends[1]});
+  close(ends[1]);
+  if (sandbox->pid > 0) return 0;
+  forget(pool, sandbox);
+  return -1;
 }
 
 /* For our parent: `ready ID`, or `failed` and launch's own words. A reader that is gone is fine. */
@@ -258,6 +233,8 @@ static uint64_t until_build(const struct pool *pool) {
 /* A sandbox whose client never connects would always count as ready. */
 static void find_lost_claims(struct pool *pool) {
   uint64_t now = now_ns();
+  if (now < pool->next_look) return;
+  pool->next_look = now + CLAIM_NS / 2;
   for (int i = 0; i < SANDBOXES_MAX; i++) {
     struct sandbox *sandbox = pool->sandbox[i];
     char name[RUN_ID_MAX + 2];
@@ -299,29 +276,20 @@ static _Noreturn void shut_down(struct pool *pool) {
   _exit(0);
 }
 
-static void reap(void) {
-  while (waitpid(-1, NULL, WNOHANG) > 0);
-}
-
 static void keep(struct pool *pool, int signals) {
-  static struct pollfd watched[SANDBOXES_MAX + 2];
-  static struct sandbox *whose[SANDBOXES_MAX + 2];
+  static struct pollfd watched[SANDBOXES_MAX + 1];
+  static struct sandbox *whose[SANDBOXES_MAX + 1];
   for (;;) {
-    int count = 2;
+    int count = 1;
     watched[0] = (struct pollfd){signals, POLLIN, 0};
-    watched[1] = (struct pollfd){pool->liveness, POLLIN, 0};
     for (int i = 0; i < SANDBOXES_MAX; i++) {
       if (!pool->sandbox[i]) continue;
       whose[count] = pool->sandbox[i];
       watched[count++] = (struct pollfd){pool->sandbox[i]->socket, POLLIN, 0};
     }
     if (poll(watched, (nfds_t)count, patience(pool)) < 0 && errno != EINTR) shut_down(pool);
-    struct signalfd_siginfo info;
-    while (read(signals, &info, sizeof info) == sizeof info)
-      if (info.ssi_signo != SIGCHLD) shut_down(pool);
-    reap();
-    if (watched[1].revents) shut_down(pool);
-    for (int i = 2; i < count; i++)
+    if (watched[0].revents) shut_down(pool);
+    for (int i = 1; i < count; i++)
       if (watched[i].revents) listen_to(pool, whose[i]);
     find_lost_claims(pool);
     if (pool->idle_ns && now_ns() >= pool->last_use + pool->idle_ns && !count_of(pool, IN_USE)) shut_down(pool);
@@ -340,7 +308,6 @@ static int lock_directory(struct pool *pool) {
     if (pool->directory < 0) return -1;
     pool->lock = openat(pool->directory, "keeper", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (pool->lock >= 0 && flock(pool->lock, LOCK_EX | LOCK_NB) == 0 && fstat(pool->lock, &status) == 0 && status.st_nlink > 0) {
-      pool->directory = fcntl(pool->directory, F_DUPFD_CLOEXEC, FD_HIGH);
       return 0;
     }
     if (pool->lock >= 0) close(pool->lock);
@@ -363,50 +330,37 @@ static int failed(const char *step, const char *path) {
 static int take_signals(void) {
   sigset_t set;
   sigemptyset(&set);
-  for (const int *signal = (const int[]){SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, 0}; *signal; signal++) {
+  for (const int *signal = (const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT, 0}; *signal; signal++) {
     struct sigaction standard = {.sa_handler = SIG_DFL};
     sigaction(*signal, &standard, NULL);
     sigaddset(&set, *signal);
   }
   struct sigaction ignore = {.sa_handler = SIG_IGN};
   sigaction(SIGPIPE, &ignore, NULL);
+  sigaction(SIGCHLD, &ignore, NULL); /* the end of a launcher's socket tells its end */
   sigset_t held = set;
   add_passed_signals(&held); /* none of them is for us */
   sigprocmask(SIG_SETMASK, &held, NULL);
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* By name and not as /proc/self/exe: after an update new sandboxes are those of the new program. */
-static int find_launch(struct pool *pool) {
-  ssize_t length = readlink("/proc/self/exe", pool->launch, sizeof pool->launch - 1);
-  if (length < 0) return -1;
-  pool->launch[length] = 0;
-  return access(pool->launch, X_OK);
-}
-
-static int take_file(struct pool *pool, struct launchfile *file) {
+static int take_file(struct pool *pool) {
   const char *problem = "";
   size_t size;
   char *bytes = read_all(LAUNCH_FILE_FD, LAUNCHFILE_MAX, &size);
   errno = EINVAL;
-  if (!bytes || launchfile_check(bytes, size, file, &problem) < 0) return -1;
-  if (write_file(pool->directory, "plan", bytes, size) < 0 || show_seal(pool->directory, file) < 0) return -1;
-  pool->file = openat(pool->directory, "plan", O_RDONLY | O_CLOEXEC);
-  if (pool->file >= 0) pool->file = fcntl(pool->file, F_DUPFD_CLOEXEC, FD_HIGH);
-  return pool->file < 0 ? -1 : 0;
+  if (!bytes || launchfile_check(bytes, size, &pool->plan, &problem) < 0) return -1;
+  return write_file(pool->directory, "plan", bytes, size) < 0 ? -1 : show_seal(pool->directory, &pool->plan);
 }
 
 static int start_keeper(char **word) {
   static struct pool pool;
-  struct launchfile file;
   uint64_t size, idle;
   if (parse_number(word[2], SIZE_MOST, &size) < 0 || size == 0 || parse_number(word[3], UINT32_MAX, &idle) < 0 || !is_run_id(word[1])) return usage();
   pool.size = (int)size;
   pool.idle_ns = idle * 1000 * MS;
-  pool.liveness = is_open(KEEPER_LIVENESS_FD) ? fcntl(KEEPER_LIVENESS_FD, F_DUPFD_CLOEXEC, FD_HIGH) : -1;
   snprintf(pool.path, sizeof pool.path, "%s/%s", word[0], word[1]);
   snprintf(pool.tag, sizeof pool.tag, "%lx%dn", (unsigned long)now_ns() & 0xffffffffff, getpid());
-  if (find_launch(&pool) < 0) return failed("find launch", pool.launch);
   int pools = records_open(word[0]);
   if (pools < 0) return failed("open", word[0]);
   close(pools);
@@ -414,7 +368,7 @@ static int start_keeper(char **word) {
   if (taken < 0) return failed("open", pool.path);
   if (taken > 0) return print_word("kept", word[1]), 1;
   remove_sockets(pool.directory);
-  if (take_file(&pool, &file) < 0 || write_lock(&pool, &file, word[4]) < 0) return failed("write", pool.path);
+  if (take_file(&pool) < 0 || write_lock(&pool, word[4]) < 0) return failed("write", pool.path);
   int signals = take_signals();
   if (signals < 0) return failed("signalfd", "");
   setsid();

@@ -3,11 +3,10 @@
  * Edge: processes, pipes, unlinked temporary files.
  *
  * The keeper prints `ready ID` for each sandbox, `failed` with launch's report when it gives up, `kept` when another keeper has
- * the place. It is a process of its own: its parent may end. With a liveness pipe it ends with its parent.
+ * the place. Its parent may end.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
-import type { Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { openUnlinked } from '../backends/child-process.ts'
@@ -27,62 +26,30 @@ export interface KeeperInputs {
   readonly launchFile: Uint8Array
   /** Where it is started, for people. */
   readonly directory: string
-  /** Ends with this process. */
-  readonly endsWithUs: boolean
 }
 
-export type KeeperWord =
-  | { readonly word: 'ready'; readonly id: string }
-  | { readonly word: 'kept' }
-  | { readonly word: 'failed'; readonly why: string }
-
-export interface Keeper {
-  readonly child: ChildProcess
-  /** Called for each word; the last one is `failed` when the keeper ends by itself. */
-  readonly listen: (onWord: (word: KeeperWord) => void) => void
-  /** Nothing of it keeps this process alive. */
-  readonly unref: () => void
-  /** The keeper goes its own way. */
-  readonly release: () => void
-}
-
-/** Descriptors of native/tools/pool-keeper.c: 3 the launch file, 4 the liveness pipe. */
-export function startKeeper(inputs: KeeperInputs): Keeper {
-  const { pools, name, size, idleSeconds, launchFile, directory, endsWithUs } = inputs
+/** Descriptor 3 of native/tools/pool-keeper.c: the launch file. */
+function startKeeper({ pools, name, size, idleSeconds, launchFile, directory }: KeeperInputs): ChildProcess {
   const file = openUnlinked(launchFile)
   const { file: program, argv } = hostCall('pool', ['keep', pools, name, String(size), String(idleSeconds), directory])
-  const child = spawn(program, argv, {
-    stdio: ['ignore', 'pipe', 'pipe', file, ...(endsWithUs ? (['pipe'] as const) : [])],
-    env: {},
-    cwd: '/',
-    detached: true,
-  })
+  const child = spawn(program, argv, { stdio: ['ignore', 'pipe', 'pipe', file], env: {}, cwd: '/', detached: true })
   closeSync(file)
-  return { child, listen: (onWord) => listen(child, onWord), unref: () => unref(child), release: () => release(child) }
+  return child
 }
 
-function unref(child: ChildProcess): void {
-  child.unref()
-  for (const stream of child.stdio) (stream as Socket | null)?.unref()
-}
-
-function listen(child: ChildProcess, onWord: (word: KeeperWord) => void): void {
+/** The first word that it prints, with the rest of its line; without a word, what it has complained of. */
+function firstWord(child: ChildProcess): Promise<readonly [word: string, rest: string]> {
   const complaint: string[] = []
   child.stderr?.on('data', (chunk: Buffer) => complaint.push(chunk.toString()))
-  child.once('error', (error) => onWord({ word: 'failed', why: error.message }))
-  child.once('close', () => onWord({ word: 'failed', why: complaint.join('').trim() }))
-  if (child.stdout === null) return
-  createInterface({ input: child.stdout }).on('line', (line) => {
-    const word = wordOf(line)
-    if (word !== undefined) onWord(word)
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(['', error.message]))
+    child.once('close', () => resolve(['', complaint.join('').trim()]))
+    if (child.stdout !== null)
+      createInterface({ input: child.stdout }).once('line', (line) => {
+        const end = line.indexOf(' ')
+        resolve([line.slice(0, end), line.slice(end + 1)])
+      })
   })
-}
-
-function wordOf(line: string): KeeperWord | undefined {
-  const [word = '', rest = ''] = [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]
-  if (word === 'ready') return { word, id: rest }
-  if (word === 'kept') return { word }
-  return word === 'failed' ? { word, why: whyOf(rest) } : undefined
 }
 
 function whyOf(report: string): string {
@@ -97,30 +64,20 @@ function release(child: ChildProcess): void {
   child.unref()
 }
 
-export interface Started {
-  /** False when there was a keeper already. */
-  readonly isNew: boolean
-  readonly pid: number | undefined
-}
-
 /**
  * Starts a keeper that stays, and waits until its first sandbox is ready.
+ * @returns false when there was a keeper already
  * @throws SandboxError SETUP_FAILED when none can be built
  */
-export async function startDetached(inputs: Omit<KeeperInputs, 'endsWithUs'>): Promise<Started> {
-  const keeper = startKeeper({ ...inputs, endsWithUs: false })
-  const first = await new Promise<KeeperWord>((resolve) => keeper.listen(resolve))
-  const { pid } = keeper.child
-  keeper.release()
-  if (first.word === 'failed')
-    throw new SandboxError(
-      'SETUP_FAILED',
-      `no sandbox of the pool could be built: ${first.why || 'the keeper ended'}`,
-      {
-        hint: 'run the same options once: llm-do exec [options] -- true',
-      },
-    )
-  return { isNew: first.word === 'ready', pid }
+export async function startDetached(inputs: KeeperInputs): Promise<boolean> {
+  const keeper = startKeeper(inputs)
+  const [word, rest] = await firstWord(keeper)
+  release(keeper)
+  if (word === 'ready' || word === 'kept') return word === 'ready'
+  const why = word === 'failed' ? whyOf(rest) : rest
+  throw new SandboxError('SETUP_FAILED', `no sandbox of the pool could be built: ${why || 'the keeper ended'}`, {
+    hint: 'run the same options once: llm-do exec [options] -- true',
+  })
 }
 
 /** A keeper has the words of its options, of which the kernel takes two megabytes at most. */

@@ -1,12 +1,11 @@
 /**
  * A sandbox that stays open: it is planned once, and again when something that the plan was made from has changed (plan-cache.ts);
  * sandboxes built from it are kept ready, and every run gets a fresh one.
- * Edge: process.env, the clock, its pool's directory.
+ * Edge: process.env, the clock.
  *
- * A keeper of our own (keeper.ts) builds them; each is connected to as soon as it is ready. A run whose plan is exactly theirs is
- * written to one of them; every other run, and every run while none is ready, is built when it comes and has the same result.
+ * Each is a connection to the fork server of this process (backends/namespace/fork-server.ts), which also starts the other runs. A run whose plan
+ * is exactly theirs is written to one of them; every other run, and every run while none is ready, is built when it comes and has the same result.
  */
-import { rm } from 'node:fs/promises'
 import type { Listener } from '../backends/capture.ts'
 import { backendNamed } from '../backends/index.ts'
 import { NO_INPUT } from '../backends/input.ts'
@@ -24,11 +23,8 @@ import { exec, judge } from '../run/exec.ts'
 import { type ExecResult, withHandle } from '../run/layer-handle.ts'
 import type { LiveCommand } from '../run/live-sandbox.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
-import { newRunId } from '../run/run-id.ts'
-import { type Keeper, type KeeperWord, startKeeper } from './keeper.ts'
 import { runKept } from './kept-run.ts'
 import { type KeptPlan, type PlannedRun, type PlanOptions, Plans } from './plan-cache.ts'
-import { poolsDirectory } from './pool-directory.ts'
 import { WarmSandbox } from './warm-sandbox.ts'
 
 export interface SandboxOptions extends Pick<ExecOptions, 'profile' | 'policy' | 'layers' | 'cwd' | 'env'> {
@@ -90,8 +86,10 @@ export interface Sandbox extends AsyncDisposable {
 const STANDARD_WARM = 2
 /** The plan of most commands does not depend on which one it is; this one stands for them. */
 const ANY_PROGRAM = 'true'
-/** Milliseconds before a keeper that has ended is started again: at first, and doubled up to the last while it builds nothing. */
-const RESTART_MS = { first: 1_000, last: 16_000 }
+/** Milliseconds without a run after which one more is built. */
+const QUIET_MS = 20
+/** Milliseconds after a failure: at first, and doubled up to the last while no run is served. */
+const REST_MS = { first: 500, last: 8_000 }
 
 /** @throws SandboxError for a policy or a host that allows no run; OptionsError */
 export async function openSandbox(given: SandboxOptions = {}): Promise<Sandbox> {
@@ -101,9 +99,6 @@ export async function openSandbox(given: SandboxOptions = {}): Promise<Sandbox> 
   const plans = new Plans(options)
   return new OpenSandbox({ options, warm, plans, first: await plans.make(ANY_PROGRAM, undefined) })
 }
-
-/** A keeper that was killed leaves its directory; the name is ours alone. */
-const removePoolDirectory = (directory: string): Promise<void> => rm(directory, { recursive: true, force: true })
 
 interface Opening {
   readonly options: PlanOptions
@@ -140,13 +135,13 @@ interface PlannedRequest {
 class OpenSandbox implements Sandbox {
   private readonly options: PlanOptions
   private readonly size: number
-  private readonly pools: string
   private readonly plans: Plans
   private readonly idle = new Set<WarmSandbox>()
   private built: Built
-  private keeper: { readonly keeper: Keeper; readonly directory: string } | undefined
-  private restart: NodeJS.Timeout | undefined
-  private restartMs = RESTART_MS.first
+  private building: Promise<void> | undefined
+  private next: NodeJS.Timeout | undefined
+  private restMs = REST_MS.first
+  private restUntilMs = 0
   private closing: Promise<void> | undefined
   private readonly isCopyOnWrite: boolean
   /** That of `run`. */
@@ -159,7 +154,6 @@ class OpenSandbox implements Sandbox {
     this.isCopyOnWrite = first.prepared.plan.layer !== undefined
     this.built = { launchFile: first.kept.launchFile, programs: new Set() }
     this.size = isPoolable(first.prepared) ? warm : 0
-    this.pools = poolsDirectory(options.env ?? process.env, first.prepared.facts.uid)
     this.keep()
   }
 
@@ -212,7 +206,10 @@ class OpenSandbox implements Sandbox {
     const onKept = (kept: KeptPlan): void => this.lookAhead(kept, claim)
     const planned = await this.plans
       .attempt({ program, env: request.env, onKept }, (run) => this.runPlanned(program, { request, run, claim }))
-      .finally(() => this.admit(claim))
+      .finally(() => {
+        this.admit(claim)
+        this.keep()
+      })
     const { result, isWarm } = planned ?? { result: await this.runAnew(request), isWarm: false }
     this.counts[isWarm ? 'warm' : 'cold'] += 1
     return result
@@ -220,7 +217,8 @@ class OpenSandbox implements Sandbox {
 
   close = (): Promise<void> => {
     this.plans.close()
-    this.closing ??= Promise.all([this.endKeeper(), this.shared?.close()]).then(() => undefined)
+    clearTimeout(this.next)
+    this.closing ??= Promise.all([this.building, this.dropIdle(), this.shared?.close()]).then(() => undefined)
     return this.closing
   };
 
@@ -228,8 +226,7 @@ class OpenSandbox implements Sandbox {
 
   /** @returns undefined when something that the plan was made from has changed */
   private async runPlanned(program: string, planned: PlannedRequest): Promise<Served | undefined> {
-    await this.follow(program, planned.run)
-    this.keep()
+    this.follow(program, planned.run)
     return (await this.runWarm(planned)) ?? (await this.runCold(planned))
   }
 
@@ -246,11 +243,11 @@ class OpenSandbox implements Sandbox {
   }
 
   /** What is kept ready follows the plan that it was built for: a profile that was edited makes the old ones useless. */
-  private async follow(program: string, run: PlannedRun): Promise<void> {
+  private follow(program: string, run: PlannedRun): void {
     if (this.fits(run.kept)) return void this.built.programs.add(program)
     if (!this.built.programs.has(program) || !isPoolable(run.prepared)) return
     this.built = { launchFile: run.kept.launchFile, programs: new Set([program]) }
-    await this.endKeeper()
+    void this.dropIdle()
   }
 
   private async runWarm({ request, run, claim }: PlannedRequest): Promise<Served | undefined> {
@@ -262,8 +259,9 @@ class OpenSandbox implements Sandbox {
     const input = typeof stdin === 'string' ? NO_INPUT : stdin
     const streams = { stdin: input, outputCap, onStdout, onStderr, deadlineMs }
     const outcome = await this.takeClaimed(claim, files)?.run({ command, env, files, signal, ...streams })
-    const result = outcome && (await judge({ ...prepared, request: { ...prepared.request, command } }, outcome))
-    return result && { result, isWarm: true }
+    if (outcome === undefined) return undefined
+    this.restMs = REST_MS.first
+    return { result: await judge({ ...prepared, request: { ...prepared.request, command } }, outcome), isWarm: true }
   }
 
   /** @returns undefined when launch found the plan stale */
@@ -294,7 +292,7 @@ class OpenSandbox implements Sandbox {
     for (const warm of this.idle) {
       this.idle.delete(warm)
       if (warm.usable && warm.takes(files)) return warm
-      warm.close()
+      void warm.close()
     }
     return undefined
   }
@@ -309,64 +307,46 @@ class OpenSandbox implements Sandbox {
   /** What was built from another plan serves no run any more. */
   private admit({ built, warm }: Claim): void {
     if (warm === undefined) return
-    if (this.isClosed || built !== this.built || !warm.usable) warm.close()
+    if (this.isClosed || built !== this.built || !warm.usable || this.idle.size >= this.size) void warm.close()
     else this.idle.add(warm)
   }
 
+  /** One at a time; when enough are ready, only after a quiet moment, since building makes runs slower. */
   private keep(): void {
-    if (this.isClosed || this.size === 0 || this.keeper !== undefined || this.restart !== undefined) return
-    const name = `lib${newRunId()}`
-    const keeper = startKeeper({
-      pools: this.pools,
-      name,
-      size: this.size,
-      idleSeconds: 0,
-      launchFile: this.built.launchFile,
-      directory: '',
-      endsWithUs: true,
-    })
-    this.keeper = { keeper, directory: `${this.pools}/${name}` }
-    keeper.listen((word) => void this.onKeeperWord(keeper, word))
-    keeper.unref()
+    clearTimeout(this.next)
+    if (this.isClosed || this.building !== undefined || this.idle.size >= this.size) return
+    const quietMs = this.idle.size > this.size / 3 ? QUIET_MS : 0
+    const wait = Math.max(quietMs, this.restUntilMs - performance.now())
+    this.next = setTimeout(() => this.build(), wait).unref()
   }
 
-  /** A host that is short of something for a moment is no reason to be without ready sandboxes until the next run. */
-  private keepLater(): void {
-    this.restart = setTimeout(() => {
-      this.restart = undefined
-      this.keep()
-    }, this.restartMs).unref()
-    this.restartMs = Math.min(2 * this.restartMs, RESTART_MS.last)
-  }
-
-  private async endKeeper(): Promise<void> {
-    clearTimeout(this.restart)
-    this.restart = undefined
-    for (const warm of this.idle) warm.close()
-    this.idle.clear()
-    const { keeper, directory = '' } = this.keeper ?? {}
-    this.keeper = undefined
-    if (keeper === undefined) return
-    const { child } = keeper
-    const ended = new Promise((resolve) => child.once('exit', resolve))
-    child.ref()
-    if (child.exitCode === null && child.signalCode === null && child.kill('SIGTERM')) await ended
-    keeper.release()
-    await removePoolDirectory(directory)
-  }
-
-  private async onKeeperWord(keeper: Keeper, word: KeeperWord): Promise<void> {
-    if (keeper !== this.keeper?.keeper) return
-    if (word.word !== 'ready') {
-      const { directory } = this.keeper
-      this.keeper = undefined
-      if (!this.isClosed) this.keepLater()
-      await removePoolDirectory(directory)
-      return
-    }
+  private build(): void {
     const { built } = this
-    const warm = await WarmSandbox.open(`${this.keeper.directory}/r${word.id}`, (gone) => this.idle.delete(gone))
-    if (warm !== undefined) this.restartMs = RESTART_MS.first
-    this.admit({ built, warm })
+    this.building = WarmSandbox.open(built.launchFile, (gone) => this.lose(gone)).then((warm) => {
+      this.building = undefined
+      if (warm === undefined) this.rest()
+      this.admit({ built, warm })
+      this.keep()
+    })
+  }
+
+  /** The host's mounts have changed, or it was killed. */
+  private lose(warm: WarmSandbox): void {
+    if (!this.idle.delete(warm) || this.isClosed) return
+    this.rest()
+    this.keep()
+  }
+
+  /** Where building fails, or is for nothing, again and again, it must not take a whole processor. */
+  private rest(): void {
+    this.restUntilMs = performance.now() + this.restMs
+    this.restMs = Math.min(2 * this.restMs, REST_MS.last)
+  }
+
+  /** What is ready is of no more use. */
+  private async dropIdle(): Promise<void> {
+    const all = [...this.idle]
+    this.idle.clear()
+    await Promise.all(all.map((warm) => warm.close()))
   }
 }

@@ -2,14 +2,17 @@
  * One run in one warm sandbox, over its socket, with the command's streams as frames (backends/namespace/run-protocol.ts).
  * Edge: sockets, the clock.
  *
- * The connection is made when the sandbox is ready, long before it is used: then a run costs one write.
+ * The sandbox is built for the connection, long before it is used: then a run costs one write.
  */
+import { once } from 'node:events'
 import { reasonWord, signalOf } from '../backends/child-process.ts'
 import { outcomeOfLaunch } from '../backends/launch-status.ts'
-import { commandBlock, writeFrame } from '../backends/namespace/frames.ts'
-import { FramedLine, FramedRun, type FramedStreams } from '../backends/namespace/run-protocol.ts'
+import { awaitedLauncher } from '../backends/namespace/fork-server.ts'
+import { commandBlock, FrameReader, writeFrame } from '../backends/namespace/frames.ts'
+import { type FramedLine, FramedRun, type FramedStreams } from '../backends/namespace/run-protocol.ts'
 import type { Outcome } from '../backends/outcome.ts'
 import { FRAME } from '../contract.ts'
+import { hostCall } from '../os/native-programs.ts'
 import { ownUmask } from '../os/umask.ts'
 
 export interface WarmCommand extends FramedStreams {
@@ -22,35 +25,51 @@ export interface WarmCommand extends FramedStreams {
 
 /** Milliseconds after which a run that was cancelled is cut off. */
 const CANCEL_MS = 2_000
+/** Milliseconds for the end of a sandbox that has not been used. */
+const CLOSE_MS = 2_000
+/** How the plan of a sandbox without a command begins. */
+const WARM = Buffer.from('warm\0')
 
 export class WarmSandbox {
-  private readonly line: FramedLine
+  readonly line: FramedLine
   private files: Uint8Array | undefined
 
   private constructor(line: FramedLine) {
     this.line = line
-    line.socket.unref()
   }
 
-  /** @returns undefined when it is gone already */
-  static open(path: string, onGone: (gone: WarmSandbox) => void): Promise<WarmSandbox | undefined> {
-    return new Promise((resolve) => {
-      const line = FramedLine.connect(path)
-      line.socket.once('connect', () => {
-        const warm = new WarmSandbox(line)
-        line.socket.once('close', () => onGone(warm))
-        resolve(warm)
-      })
-      line.socket.once('error', () => resolve(undefined))
+  /** Built now, by the fork server of this process. @returns undefined where none could be built */
+  static async open(launchFile: Uint8Array, onGone: (gone: WarmSandbox) => void): Promise<WarmSandbox | undefined> {
+    const line = await awaitedLauncher(hostCall('launch', []).file)
+    if (line === undefined) return undefined
+    const { socket } = line
+    socket.unref()
+    socket.write(writeFrame(FRAME.plan, Buffer.concat([WARM, launchFile])))
+    const isReady = await new Promise<boolean>((resolve) => {
+      const reader = new FrameReader()
+      line.listen((bytes) => reader.push(bytes, (kind) => resolve(kind === FRAME.ready)))
+      socket.once('close', () => resolve(false))
     })
+    if (!isReady || socket.destroyed) return void socket.destroy()
+    const warm = new WarmSandbox(line)
+    socket.once('close', () => onGone(warm))
+    return warm
   }
 
   get usable(): boolean {
     return !this.line.socket.destroyed
   }
 
-  close(): void {
-    this.line.socket.destroy()
+  /** Resolves when nothing of it is left. */
+  async close(): Promise<void> {
+    const { socket } = this.line
+    if (socket.destroyed) return
+    const cutOff = setTimeout(() => socket.destroy(), CLOSE_MS)
+    const closed = once(socket, 'close')
+    socket.ref()
+    socket.end()
+    await closed
+    clearTimeout(cutOff)
   }
 
   /** Its runner looks at these while the command is still prepared. Each takes one list of them, for whichever command comes. */

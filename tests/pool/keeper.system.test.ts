@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { NO_INPUT } from '../../src/backends/input.ts'
-import { WarmSandbox } from '../../src/pool/warm-sandbox.ts'
+import { commandBlock } from '../../src/backends/namespace/frames.ts'
+import { FramedLine, FramedRun } from '../../src/backends/namespace/run-protocol.ts'
+import { FRAME } from '../../src/contract.ts'
 import { runCli } from '../support/cli.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { descendantsOf } from '../support/processes.ts'
@@ -115,14 +117,11 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     async () => {
       const userSeen = async (pool: TestPool): Promise<string | undefined> => {
         const [name = ''] = await pool.whenReady()
-        const warm = await WarmSandbox.open(join(pool.directory, name), () => undefined)
-        const outcome = await warm?.run({
-          command: ['id', '-u'],
-          env: { PATH: '/usr/bin:/bin' },
-          stdin: NO_INPUT,
-          outputCap: null,
-        })
-        return outcome === undefined ? undefined : Buffer.from(outcome.stdout.head).toString()
+        const line = FramedLine.connect(join(pool.directory, name))
+        const run = new FramedRun(line, { stdin: NO_INPUT, outputCap: null, isTaken: false })
+        run.begin([[FRAME.run, commandBlock({ command: ['id', '-u'], env: { PATH: '/usr/bin:/bin' }, umask: 0o022 })]])
+        const { taken, stdout } = await run.end()
+        return taken ? Buffer.from(stdout.head).toString() : undefined
       }
       const options = ['--engine', 'bwrap'] // Such a sandbox takes a command without directories.
       expect(await userSeen(await startPool({ as: 'plain', options }))).toBeUndefined()
@@ -165,14 +164,10 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
   })
 })
 
-/** The process that holds a sandbox ready. */
-async function launcherOf({ keeper }: TestPool, id: string): Promise<number> {
-  const children = await readFile(`/proc/${keeper.pid}/task/${keeper.pid}/children`, 'utf8')
-  for (const pid of children.split(' ').filter(Boolean)) {
-    const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0')
-    if (words.includes(id)) return Number(pid)
-  }
-  throw new Error(`no process holds ${id}`)
+/** The process that holds a sandbox ready, by the record of its run. */
+async function launcherOf({ directory }: TestPool, id: string): Promise<number> {
+  const record = (await readFile(join(directory, '../../runs', id), 'latin1')).split('\0')
+  return Number(record[record.indexOf('pid') + 1])
 }
 
 /** The ids that processes have here, each once. */

@@ -4,6 +4,7 @@ import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { runsDirectory } from '../../src/backends/runs-directory.ts'
 import { observeForDoctor } from '../../src/doctor/checks.ts'
 import { CONTRACT } from '../../src/doctor/rows/index.ts'
 import { tryRow } from '../../src/doctor/self-test.ts'
@@ -11,7 +12,7 @@ import { openSandbox, type Sandbox } from '../../src/pool/sandbox.ts'
 import { expectedKind } from '../escape/rows.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { commOf, descendantsOf } from '../support/processes.ts'
+import { childrenOf, commOf, descendantsOf, readOr } from '../support/processes.ts'
 import { warmRunner } from './contract.ts'
 import { until } from './pool.ts'
 
@@ -20,6 +21,12 @@ const SETTLED_MS = 80
 
 const whenReady = (sandbox: Sandbox, count = 1) =>
   until(async () => (sandbox.ready() >= count ? true : undefined), `${count} sandboxes ready`)
+
+/** Of the launchers whose records lie among those of this user's runs. */
+function recordedPids(): readonly number[] {
+  const runs = runsDirectory(process.env, process.getuid?.() ?? -1)
+  return readdirSync(runs).map((name) => Number(/\0pid\0(\d+)\0/.exec(readOr(join(runs, name)))?.[1]))
+}
 
 const openDescriptors = (): number => readdirSync('/proc/self/fd').length
 
@@ -88,15 +95,28 @@ describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
     expect(await sandbox.exec({ command: ['ls'] })).toMatchObject({ stdout: 'new\n' })
   })
 
-  test('has sandboxes ready again, without a run, when its keeper was killed', async () => {
-    await using sandbox = await openSandbox({ cwd: await temporaryDirectory({ mode: 0o755 }), warm: 1 })
-    await whenReady(sandbox)
-    const keepers = descendantsOf(process.pid).filter((pid) => commOf(pid) === 'pool')
-    expect(keepers).toHaveLength(1)
-    for (const pid of keepers) process.kill(pid, 'SIGKILL')
+  test('has one process for all runs, and sandboxes ready again when it and theirs were killed', async () => {
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    await using sandbox = await openSandbox({ cwd, warm: 1 })
+    await using other = await openSandbox({ cwd, warm: 1 })
+    await Promise.all([whenReady(sandbox), whenReady(other)])
+    const resident = childrenOf(process.pid).filter((pid) => commOf(pid) === 'launch')
+    expect(resident).toHaveLength(1)
+    for (const pid of [...resident, ...resident.flatMap(childrenOf)]) process.kill(pid, 'SIGKILL')
     await until(async () => (sandbox.ready() === 0 ? true : undefined), 'the end of what was ready')
     await whenReady(sandbox)
     expect(await sandbox.exec({ command: ['echo', 'warm'] })).toMatchObject({ stdout: 'warm\n' })
+    expect(sandbox.served()).toEqual({ warm: 1, cold: 0 })
+  })
+
+  test('has removed what was ready when it is closed', async () => {
+    const sandbox = await openSandbox({ cwd: await temporaryDirectory({ mode: 0o755 }), warm: 2 })
+    await whenReady(sandbox, 2)
+    const ours = new Set(descendantsOf(process.pid))
+    const recorded = () => recordedPids().filter((pid) => ours.has(pid))
+    expect(recorded()).toHaveLength(2)
+    await sandbox.close()
+    expect(recorded()).toEqual([])
   })
 
   test('keeps nothing open of plans for other environments', async () => {

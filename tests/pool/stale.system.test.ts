@@ -125,6 +125,8 @@ interface SlowClient {
   readonly kind?: number
   /** It says so at once. */
   readonly early?: boolean
+  /** It says that it has looked for itself, so many nanoseconds after its claim. */
+  readonly looked?: number
   /** Its directories; default: that of the pool. */
   readonly places?: Uint8Array
 }
@@ -134,13 +136,20 @@ const planOf = (pool: TestPool): Buffer => planFor(pool, pool.cwd)
 /** By a client that claims a sandbox well before it sends the command. */
 async function runSlowly(
   pool: TestPool,
-  { makes, plan = planOf(pool), kind = FRAME.guards, early = false, places = placeOf(pool.cwd) }: SlowClient = {},
+  {
+    makes,
+    plan = planOf(pool),
+    kind = FRAME.guards,
+    early = false,
+    looked,
+    places = placeOf(pool.cwd),
+  }: SlowClient = {},
 ): Promise<SlowRun> {
   const [name] = await pool.whenReady()
   const run = Buffer.from(commandBlock({ command: ['/bin/echo', 'ran'], env: {}, umask: 0o022 })).toString('hex')
   const { directory } = pool
   const sent = { kind, plan: plan.toString('hex'), early, places: Buffer.from(places).toString('hex'), run }
-  const input = JSON.stringify({ directory, name, change: makes ?? null, ...sent })
+  const input = JSON.stringify({ directory, name, change: makes ?? null, looked: looked ?? null, ...sent })
   const { stdout } = await execa('python3', [join(import.meta.dirname, 'slow-client.py')], { input })
   return JSON.parse(stdout) as SlowRun
 }
@@ -162,6 +171,14 @@ const TOLD: readonly (readonly [string, (pool: TestPool) => SlowClient])[] = [
     (pool) => ({ early: true, plan: Buffer.from(readGuards(planOf(pool)).files) }),
   ],
   ['the seal', (pool) => ({ kind: FRAME.same, plan: Buffer.from(sealOf(planOf(pool))) })],
+  [
+    'the seal, and that it has looked, too early',
+    (pool) => ({ kind: FRAME.same, plan: Buffer.from(sealOf(planOf(pool))), looked: 0 }),
+  ],
+  [
+    'the seal, and that it will look',
+    (pool) => ({ kind: FRAME.same, plan: Buffer.from(sealOf(planOf(pool))), looked: 3_600e9 }),
+  ],
 ]
 
 describeWith(['bwrap', 'userns'], 'a client that has claimed a sandbox and takes its time', () => {
@@ -213,6 +230,17 @@ describeWith(['unshare', 'userns'], 'a blank sandbox', () => {
     expect(await runSlowly(pool, { ...seal, places: placeOf(other) })).toEqual(RAN) // The same.
     expect(await runSlowly(pool, { ...seal, places: replaced })).toEqual(NOT_TAKEN)
     expect(await runSlowly(pool, { ...there, places: placeOf(pool.cwd) })).toEqual(NOT_TAKEN)
+  })
+
+  test('serves no run whose plan is not what it was', async () => {
+    const { pool } = await blank()
+    const command = ['sh', '-c', 'echo "$WORD."']
+    expect(await pool.runWarm(command)).toMatchObject({ isWarm: true, stdout: Buffer.from('.\n') })
+    await pool.whenReady()
+    const profiles = join(pool.call.env?.HOME ?? '', '.config/llm-do/profiles')
+    mkdirSync(profiles, { recursive: true })
+    writeFileSync(join(profiles, 'default.yaml'), 'sandbox: { env: { set: { WORD: here } } }\n')
+    expect((await pool.run(command)).stdout.toString()).toBe('here.\n')
   })
 
   test('takes no command without directories, or with more than it has', async () => {

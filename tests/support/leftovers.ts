@@ -115,13 +115,12 @@ function lineageOf(one: Process, processes: ReadonlyMap<number, Process>): reado
 /** A ready sandbox of a pool stands in `/` with an empty environment; the plan of its pool says where it is for. */
 async function isOfThisFile({ pid, words, directory }: Process): Promise<boolean> {
   if (pid === process.pid || `${words}\0${directory}`.includes(tmpdir())) return true
-  const pool = /\0(\/[^\0]*\/pool\/[0-9a-f]+)\0/.exec(words)?.[1]
-  return pool !== undefined && (await wordsOf(join(pool, 'plan'))).includes(tmpdir())
+  const [, pools, name] = /\0keep\0(\/[^\0]*\/pool)\0([0-9a-f]+)\0/.exec(words) ?? []
+  return pools !== undefined && name !== undefined && (await wordsOf(join(pools, name, 'plan'))).includes(tmpdir())
 }
 
-/** A launcher that Node started ends with Node: without it, it is orphaned. A pool's keeper has no parent but the system. */
-const isOrphan = ({ parent, words }: Process): boolean =>
-  parent === 1 && words.includes('\0--id\0') && !words.includes('\0--warm\0')
+/** A launcher that Node started ends with Node: without it, it is orphaned. */
+const isOrphan = ({ parent, words }: Process): boolean => parent === 1 && words.includes('\0--id\0')
 
 /** The client that carries out a run itself, by both of its names, and the program that Node, a pool or a keeper starts for one. */
 const RUNNERS = new Set(['llm-do', 'llm-do-exec', 'launch'])

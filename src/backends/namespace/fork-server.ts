@@ -21,11 +21,17 @@ class ForkServer {
   readonly inherited = inheritable()
   private readonly child: ChildProcess
   private readonly idle: NodeJS.Timeout
+  /** Resolves to false where it does not begin. */
+  readonly ready: Promise<boolean>
+  private settle: (isReady: boolean) => void = () => undefined
   private isReady = false
   private isGone = false
 
   constructor(file: string) {
     this.file = file
+    this.ready = new Promise((resolve) => {
+      this.settle = resolve
+    })
     const stdio = Array.from({ length: RUN_FD + 1 }, (_, fd) =>
       fd === RUN_FD ? ('pipe' as const) : ('ignore' as const),
     )
@@ -38,6 +44,7 @@ class ForkServer {
     for (const event of ['error', 'close']) owner?.once(event, () => this.fail())
     owner?.once('data', () => {
       this.isReady = true
+      this.settle(true)
     })
     owner?.unref()
     this.idle = setTimeout(() => this.end(), IDLE_MS).unref()
@@ -62,6 +69,7 @@ class ForkServer {
   end(): void {
     this.isGone = true
     this.isReady = false
+    this.settle(false)
     clearTimeout(this.idle)
     this.owner?.destroy()
   }
@@ -80,14 +88,29 @@ const MOST_LET_DOWN = 3
 
 const own: { runs: number; letDown: number; server?: ForkServer } = { runs: 0, letDown: 0 }
 
+/** Starts one where none serves. */
+function serverFor(file: string): ForkServer | undefined {
+  if (own.letDown >= MOST_LET_DOWN) return undefined
+  if (own.server?.file === file && own.server.serves) return own.server
+  own.server?.end()
+  own.server = new ForkServer(file)
+  return own.server
+}
+
 /** @returns a connection to a launcher for this run only; undefined: start one */
 export function forkedLauncher(file: string): FramedLine | undefined {
   own.runs += 1
-  if (own.runs === 1 || own.letDown >= MOST_LET_DOWN) return undefined
-  if (own.server?.file === file && own.server.serves) return own.server.connect()
-  own.server?.end()
-  own.server = new ForkServer(file)
-  return undefined
+  return own.runs === 1 && own.server === undefined ? undefined : serverFor(file)?.connect()
+}
+
+/** The same for a sandbox that is not needed yet. @returns undefined where there is none */
+export async function awaitedLauncher(file: string): Promise<FramedLine | undefined> {
+  const server = serverFor(file)
+  if (!(await server?.ready)) return undefined
+  const line = server?.connect()
+  line?.socket.once('connect', () => noteForked({ isLetDown: false }))
+  line?.socket.once('error', () => noteForked({ isLetDown: line.socket.connecting }))
+  return line
 }
 
 /** Counts the failures of connections that it gave. */

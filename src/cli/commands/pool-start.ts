@@ -120,7 +120,7 @@ export async function start({ flags, operands: rest }: Arguments, call: Call): P
   const guarded = await leaveForClient(prepared, begunMs)
   const kept = guarded?.isBlank === true ? guarded : guarded?.own()
   if (kept === undefined) throw notGuarded(prepared, env)
-  const { isNew } = await startDetached({
+  const isNew = await startDetached({
     pools: poolsDirectory(env, prepared.facts.uid),
     name: kept.pool,
     size,

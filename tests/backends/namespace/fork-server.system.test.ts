@@ -45,6 +45,12 @@ describeWith(['bwrap', 'userns'], 'a fork server', () => {
     expect(await speak(frames, 'other')).toMatchObject({ frames: [], alive: true, status: 0 })
   })
 
+  test('builds a sandbox that waits for its command, which may come before it is ready', async () => {
+    const answer = await speak([await plan('warm'), COMMAND])
+    expect(kinds(answer)).toEqual([FRAME.ready, FRAME.taken, FRAME.output, FRAME.status])
+    expect(answer.frames[2]).toEqual([FRAME.output, 'ran\n'])
+  })
+
   test('has no name in the file system', async () => {
     expect((await speak([COMMAND])).names).toEqual([])
   })
