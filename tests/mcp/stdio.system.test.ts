@@ -57,11 +57,11 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp', () => {
       isError: true,
       data: { error: { message: expect.stringMatching(/there is no directory .*\/nowhere$/) } },
     })
-    const late = await call('run_command', { command: 'echo begun; exec sleep 300', timeout_ms: 500 })
+    const late = await call('run_command', { command: 'echo begun; exec sleep 300', timeout_ms: 3000 })
     expect(late.data).toMatchObject({
       reason: 'timeout',
       stdout: { text: 'begun\n' },
-      message: expect.stringContaining('500 ms'),
+      message: expect.stringContaining('3000 ms'),
     })
     // The other refused arguments: tools.test.ts.
     for (const [name, wish] of [
