@@ -51,4 +51,3 @@ export interface Attack {
 }
 
 export const isNamespace = ({ backend }: Cell): boolean => backend === 'unshare' || backend === 'bwrap'
-export const isContainer = (cell: Cell): boolean => !isNamespace(cell)

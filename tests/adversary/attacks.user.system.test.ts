@@ -1,5 +1,5 @@
 /**
- * The standing adversary, where the user matters: files, closed directories, the kernel and limits. Rows that share one sandbox are also tried under each filter and by
+ * The standing adversary, where the user matters: files, the kernel and limits. Rows that share one sandbox are also tried under each filter and by
  * the other engine. table.user.deep has all cells.
  */
 import { expect, test } from 'vitest'
@@ -7,7 +7,6 @@ import { describeWith } from '../support/needs.ts'
 import { type Cell, FILTERS } from './attack.ts'
 import { CELL, harmedIn, testAttacks } from './daily.ts'
 import { FILE_ATTACKS } from './files.ts'
-import { GIT_ATTACKS, isAboutClosed } from './git.ts'
 import { KERNEL_ATTACKS } from './kernel.ts'
 import { LIMIT_ATTACKS } from './limits.ts'
 import { isShared } from './matrix.ts'
@@ -15,12 +14,7 @@ import { ATTACKS } from './table.ts'
 
 const CELLS: readonly Cell[] = [...FILTERS.map((filter): Cell => ({ ...CELL, filter })), { ...CELL, backend: 'bwrap' }]
 
-testAttacks([
-  ...FILE_ATTACKS,
-  ...GIT_ATTACKS.filter(isAboutClosed),
-  ...KERNEL_ATTACKS.filter(isShared),
-  ...LIMIT_ATTACKS,
-])
+testAttacks([...FILE_ATTACKS, ...KERNEL_ATTACKS.filter(isShared), ...LIMIT_ATTACKS])
 
 describeWith(['git', 'bwrap', 'unshare', 'userns'], 'the adversary in a shared sandbox', () => {
   test.each(CELLS)('harms nothing by $backend under $filter', async (cell) => {

@@ -1,5 +1,5 @@
 /** Files of the host: what is hidden, read-only or protected, and what must not be planted. */
-import { closeSync, existsSync, linkSync, lstatSync, openSync, symlinkSync } from 'node:fs'
+import { existsSync, lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Attack, type Harm, isNamespace, type Observed } from './attack.ts'
 import { put, textOf } from './world.ts'
@@ -67,17 +67,6 @@ const REACH: readonly Attack[] = [
     controlAs: 'root',
   },
   {
-    id: 'files.kernel-memory',
-    of: 'CVE-2025-31133 (runc)',
-    sentence: 'Files below /proc that tell about the whole machine are read.',
-    script: () =>
-      'for name in kcore kallsyms keys key-users kmsg timer_list slabinfo vmallocinfo interrupts cmdline zoneinfo buddyinfo diskstats softirqs; do head -c 16 /proc/$name 2>/dev/null | grep -q . && echo "READ $name"; done',
-    // A container of docker's shows some of them: the daemon's own masks hold there.
-    on: isNamespace,
-    harmed: printed('READ'),
-    control: 'bare',
-  },
-  {
     id: 'files.cgroups',
     of: 'CVE-2022-0492 (release_agent)',
     sentence: 'A cgroup file system is found or mounted, and its release agent set.',
@@ -98,32 +87,6 @@ const REACH: readonly Attack[] = [
     control: 'bare',
     controlAs: 'root',
   },
-  {
-    id: 'files.other-devices',
-    of: 'files of the host',
-    sentence: 'A run that is shown a device opens another one of the host, by its path or by a node.',
-    on: isNamespace,
-    attempt: async ({ world: { zone }, inside }) => {
-      const nodes = `/dev/kmsg /dev/loop0 /dev/vda ${zone}/log`
-      await inside(
-        `mknod ${zone}/log c 1 11; for node in ${nodes}; do dd if=$node bs=8192 count=1 >${zone}/read 2>/dev/null && echo OPENED; done; true`,
-        { options: ['--device', '/dev/full'] },
-      )
-    },
-    harmed: printed('OPENED'),
-    control: 'bare',
-    controlAs: 'root',
-  },
-  {
-    id: 'files.fifo',
-    of: 'files of the host',
-    sentence: 'A FIFO or a socket is made in a zone, where a program of the host would talk to it.',
-    script: ({ zone }) => `mkfifo ${zone}/fifo`,
-    // Landlock, which says no, would also forbid the mounts that nested gives back; a container has none.
-    on: (cell) => isNamespace(cell) && cell.filter !== 'nested',
-    harmed: made('fifo'),
-    control: 'bare',
-  },
 ]
 
 const PLANTS: readonly Attack[] = [
@@ -135,23 +98,6 @@ const PLANTS: readonly Attack[] = [
     script: ({ shown }) =>
       `python3 -c 'import fcntl, os; fcntl.fcntl(os.open("${shown}/notes", 0), fcntl.F_SETLEASE, fcntl.F_RDLCK)' 2>/dev/null && echo LEASED`,
     harmed: printed('LEASED'),
-    control: 'bare',
-  },
-  {
-    id: 'streams.reopened',
-    of: 'third review, finding 6',
-    sentence: 'A file that is standard input, opened for reading, is opened again by /proc/self/fd and written.',
-    on: isNamespace,
-    prepare: async (world) => put(world, join(world.base, 'input'), 'host\n'),
-    attempt: async (stage) => {
-      const stdinFd = openSync(join(stage.world.base, 'input'), 'r')
-      try {
-        await stage.inside('cat /proc/self/fd/0; echo evil > /proc/self/fd/0', { stdinFd })
-      } finally {
-        closeSync(stdinFd)
-      }
-    },
-    harmed: ({ world }) => (textOf(join(world.base, 'input')) === 'host\n' ? undefined : 'the input was written'),
     control: 'bare',
   },
 ]
@@ -215,32 +161,4 @@ const PROTECTED: readonly Attack[] = [
   },
 ]
 
-/** Files in a zone that the policy hides. */
-const HIDDEN: readonly Attack[] = [
-  {
-    id: 'hidden.read',
-    of: 'files of the host',
-    sentence: 'A hidden file is read by its path, another name, a link, a renamed directory, or a second zone.',
-    on: (cell) => isNamespace(cell) && (cell.filter === 'default' || cell.filter === 'strict'),
-    prepare: async (world) => {
-      for (const name of ['.env', 'way/.ENV.local', 'way/keys/deep', 'way/server.pem'])
-        put(world, join(world.zone, name), world.token)
-      linkSync(join(world.zone, '.env'), join(world.zone, 'other'))
-      symlinkSync('../.env', join(world.zone, 'way/link'))
-    },
-    attempt: async ({ world, inside }) => {
-      const { zone } = world
-      const reads = 'cat .env other way*/.ENV.local way*/keys/deep way*/server.pem way*/link; grep -rs . . /second'
-      await inside(
-        `cd ${zone}; ${reads}; exec 3<.env; cat /proc/self/fd/3 /proc/1/root${zone}/.env way/../.env; mv .env x; ln .env y; rm -f .env; mv -T way way2; umount .env; unshare -Urm umount .env; ${reads}; cp -r . /tmp/copy; grep -rs . /tmp/copy; true`,
-        {
-          options: ['--rw', `${zone}/way:/second`, ...['.env*', '*.pem', 'keys/'].flatMap((name) => ['--hide', name])],
-        },
-      )
-    },
-    harmed: ({ world, printed: text }) => (text.includes(world.token) ? 'the secret was read' : undefined),
-    control: 'bare',
-  },
-]
-
-export const FILE_ATTACKS: readonly Attack[] = [...REACH, ...PLANTS, ...PROTECTED, ...HIDDEN]
+export const FILE_ATTACKS: readonly Attack[] = [...REACH, ...PLANTS, ...PROTECTED]

@@ -1,7 +1,7 @@
 /** Git on the host must not run what a sandbox wrote: each row plants a program, then a user runs git as always. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, chmodSync, chownSync, linkSync, mkdirSync, symlinkSync, watch } from 'node:fs'
+import { linkSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { type Attack, type Harm, isNamespace, type Observed } from './attack.ts'
 import { copyRepository, mark, put, type Stage, type World, wasRun } from './world.ts'
@@ -14,7 +14,6 @@ export const write = (path: string, text: string): string => `printf '%s' '${tex
 
 interface GitWay {
   readonly id: string
-  readonly of?: string
   readonly sentence: string
   readonly prepare?: (world: World) => Promise<void>
   readonly script: (world: World, config: (more?: string) => string) => string
@@ -23,19 +22,11 @@ interface GitWay {
   readonly git?: readonly string[]
 }
 
-function gitAttack({
-  id,
-  of = 'finding 5',
-  sentence,
-  prepare,
-  script,
-  in: below = '',
-  git = ['status', '--short'],
-}: GitWay): Attack {
+function gitAttack({ id, sentence, prepare, script, in: below = '', git = ['status', '--short'] }: GitWay): Attack {
   const scriptOf = (world: World): string => `cd ${world.zone}\n${script(world, (more) => evilConfig(world, id, more))}`
   return {
     id,
-    of,
+    of: 'finding 5',
     sentence,
     ...(prepare === undefined ? {} : { prepare }),
     script: scriptOf,
@@ -118,76 +109,6 @@ const WAYS: readonly GitWay[] = [
   },
 ]
 
-/** Files of the host that a command may change: a program, or a file that git includes. */
-const leave = (world: World, path: string, text: string): void => {
-  put(world, join(world.zone, path), text)
-  chmodSync(join(world.zone, path), 0o755)
-}
-
-const addConfig = (world: World, text: string): void => appendFileSync(join(world.zone, '.git/config'), text)
-const evilProgram = (world: World, id: string): string => `#!/bin/sh\ntouch ${mark(world, id)}\n`
-const COMMIT = ['commit', '--quiet', '--allow-empty', '--message', 'x']
-
-/** The third review: what the configuration of the repository names, and directories that an earlier run has closed. */
-const NAMED: readonly GitWay[] = [
-  {
-    id: 'git.closed-directory',
-    of: 'third review 1',
-    sentence: 'An earlier run has closed the repository to its own user, and this one opens it.',
-    prepare: async (world) => chmodSync(join(world.zone, '.git'), 0),
-    script: (_world, config) => `chmod 755 .git; ${write('.git/config', config())}`,
-  },
-  {
-    id: 'git.closed-directories',
-    of: 'third review 5',
-    sentence:
-      'An earlier run has closed more directories than a walk can keep open, and a repository lies in one of them.',
-    prepare: async (world) => {
-      repositoryAt(world, 'deep/app/.git')
-      for (const name of ['deep', ...Array.from({ length: 70 }, (_, index) => `closed${index}`)]) {
-        const path = join(world.zone, name)
-        mkdirSync(path, { recursive: true })
-        if (world.uid !== process.getuid?.()) chownSync(path, world.uid, world.uid)
-        chmodSync(path, 0)
-      }
-    },
-    script: (_world, config) => `chmod 755 deep closed*; ${write('deep/app/.git/config', config())}`,
-    in: 'deep/app',
-  },
-  {
-    id: 'git.hooks-path',
-    of: 'third review 7',
-    sentence: 'A hook is written in the directory that core.hooksPath names.',
-    prepare: async (world) => {
-      leave(world, 'tools/hooks/pre-commit', '#!/bin/sh\n')
-      addConfig(world, '[core]\n\thooksPath = tools/hooks\n')
-    },
-    script: (world) => write('tools/hooks/pre-commit', evilProgram(world, 'git.hooks-path')),
-    git: COMMIT,
-  },
-  {
-    id: 'git.linked-hook',
-    of: 'third review 7',
-    sentence: 'A hook is a link to a script of the project, which is written to.',
-    prepare: async (world) => {
-      leave(world, 'scripts/commit.sh', '#!/bin/sh\n')
-      symlinkSync('../../scripts/commit.sh', join(world.zone, '.git/hooks/pre-commit'))
-    },
-    script: (world) => write('scripts/commit.sh', evilProgram(world, 'git.linked-hook')),
-    git: COMMIT,
-  },
-  {
-    id: 'git.included',
-    of: 'third review 7',
-    sentence: 'A file that the configuration includes is written to.',
-    prepare: async (world) => {
-      leave(world, 'cfg/git', '')
-      addConfig(world, '[include]\n\tpath = ../cfg/git\n')
-    },
-    script: (_world, config) => write('cfg/git', config()),
-  },
-]
-
 /** A directory without a repository, as a zone. */
 const inFreshZone = (id: string, sentence: string, script: (config: (more?: string) => string) => string): Attack => ({
   id,
@@ -242,10 +163,7 @@ const DURING: Attack = {
   control: 'bare',
 }
 
-export const GIT_ATTACKS: readonly Attack[] = [...[...WAYS, ...NAMED].map(gitAttack), ...FRESH, DURING]
-
-/** Root may look into any directory. */
-export const isAboutClosed = ({ id }: Attack): boolean => id.startsWith('git.closed-')
+export const GIT_ATTACKS: readonly Attack[] = [...WAYS.map(gitAttack), ...FRESH, DURING]
 
 /* ---- for the soak ---- */
 

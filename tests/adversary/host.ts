@@ -1,100 +1,14 @@
 /** The runner's own programs on the host: what they read, where they act, what stops them. */
 import { execFileSync } from 'node:child_process'
-import { chownSync, closeSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { chownSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { type Attack, type Cell, isNamespace } from './attack.ts'
-import { mark, put, quoted, textOf, type World, wasRun } from './world.ts'
-
-/** A module that leaves a mark on the host; the directory does not exist inside. */
-const module = (world: World, id: string): string =>
-  `try { require('node:fs').writeFileSync('${mark(world, id)}', '') } catch {}\n`
-const plantModule = (world: World, id: string): void => {
-  put(world, join(world.zone, 'evil.cjs'), module(world, id))
-  put(world, join(world.zone, '.env'), `NODE_OPTIONS=--require=./evil.cjs\n`)
-}
-const ranOnHost =
-  (id: string): Attack['harmed'] =>
-  ({ world }) =>
-    wasRun(world, id) ? 'code of the zone ran on the host' : undefined
+import { put, quoted, textOf, type World } from './world.ts'
 
 const isOneCell = ({ backend, filter }: Cell): boolean => backend === 'unshare' && filter === 'default'
 
-/** Says that the command has run, wherever that was. */
-const BEGIN = 'console.log("attack begun")'
-
 export const HOST_ATTACKS: readonly Attack[] = [
-  {
-    id: 'words.command',
-    of: 'finding 16, CVE-2024-32462 (flatpak)',
-    sentence: "A word of the call (command) is an option of the runner's own node, which loads a file of the zone.",
-    on: isOneCell,
-    prepare: async (world) => plantModule(world, 'words.command'),
-    attempt: async (stage) => {
-      await stage.command([...stage.options, '--', 'node', '--env-file=.env', '-e', BEGIN], {
-        isProcess: true,
-        cwd: stage.world.zone,
-      })
-    },
-    harmed: ranOnHost('words.command'),
-    control: 'bare',
-  },
-  {
-    id: 'words.node-options',
-    of: 'finding 16',
-    sentence: "The caller's NODE_OPTIONS name a file of the zone.",
-    on: isOneCell,
-    prepare: async (world) => plantModule(world, 'words.node-options'),
-    attempt: async (stage) => {
-      const env = { NODE_OPTIONS: '--require ./evil.cjs' }
-      await stage.command([...stage.options, '--', 'node', '-e', BEGIN], {
-        isProcess: true,
-        cwd: stage.world.zone,
-        env,
-      })
-    },
-    harmed: ranOnHost('words.node-options'),
-    control: 'bare',
-  },
-  {
-    id: 'words.programs',
-    of: 'finding 16',
-    sentence: 'A directory of the project on PATH holds programs with the names of those that the runner starts.',
-    on: ({ filter }) => filter === 'default',
-    prepare: async (world) => {
-      for (const name of ['node', 'bwrap', 'docker', 'podman', 'git', 'wasmtime', 'unshare', 'flock'])
-        put(
-          world,
-          join(world.zone, `bin/${name}`),
-          `#!/bin/sh\ntouch ${mark(world, 'words.programs')}\nexit 1\n`,
-          0o755,
-        )
-    },
-    attempt: async (stage) => {
-      const env = { PATH: `${stage.world.zone}/bin:/usr/bin:/bin` }
-      await stage.inside('true', { isProcess: true, cwd: stage.world.zone, env })
-      if (stage.isControl) await stage.host(['sh', '-c', 'node'], { env })
-    },
-    harmed: ranOnHost('words.programs'),
-    control: 'bare',
-  },
-  {
-    id: 'streams.directory',
-    of: 'finding 13, CVE-2024-21626 (runc)',
-    sentence: 'A directory as standard input leads to the whole tree of the host.',
-    prepare: async (world) => mkdirSync(join(world.base, 'place'), { mode: 0o755 }),
-    attempt: async (stage) => {
-      const { world } = stage
-      const stdinFd = openSync(join(world.base, 'place'), 'r')
-      try {
-        await stage.inside('cd -P /proc/self/fd/0 && { cat ../hidden/secret; ls .. && echo LISTED; }', { stdinFd })
-      } finally {
-        closeSync(stdinFd)
-      }
-    },
-    harmed: ({ printed }) => (printed.includes('LISTED') ? 'the tree of the host was listed' : undefined),
-    control: 'bare',
-  },
   {
     id: 'locks.hang',
     of: 'finding 11',
@@ -122,23 +36,6 @@ export const HOST_ATTACKS: readonly Attack[] = [
         limitMs: 2_000,
       })
       holder.kill('SIGTERM')
-    },
-  },
-  {
-    id: 'terminal.stuck',
-    of: 'finding 14',
-    sentence: 'A command that does not read its terminal keeps the launcher from its deadline.',
-    on: (cell) => isNamespace(cell) && cell.filter === 'default',
-    attempt: async (stage) => {
-      await stage.inside('stty raw -echo; sleep 15', {
-        options: ['--tty', '--timeout', '1s'],
-        through: (words) => ['sh', '-c', `yes | head -c 1000000 | ${quoted(words)}`],
-        limitMs: 8_000,
-      })
-    },
-    harmed: ({ runs }) => (runs.some(({ hung }) => hung) ? 'the deadline of one second did not come' : undefined),
-    control: async (stage) => {
-      await stage.command(['--', 'sh', '-c', 'echo attack begun; sleep 15'], { limitMs: 2_000 })
     },
   },
   {

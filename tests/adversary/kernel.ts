@@ -1,9 +1,5 @@
 /** The kernel, PID 1, other processes and the terminal. */
-import { type Attack, type Cell, isNamespace } from './attack.ts'
-import { quoted } from './world.ts'
-
-/** script(1), which opens the terminal, does not pass on the exit status of a refusal, and under nested the writable zone is refused. */
-const mayHaveTerminal = (cell: Cell): boolean => isNamespace(cell) && cell.filter !== 'nested'
+import { type Attack, isNamespace } from './attack.ts'
 
 export const KERNEL_ATTACKS: readonly Attack[] = [
   {
@@ -60,24 +56,5 @@ export const KERNEL_ATTACKS: readonly Attack[] = [
     control: async (stage) => {
       await stage.command(['--', 'sh', '-c', 'echo attack begun; exec 9</; test -e /proc/self/fd/9 && echo LEAKED'])
     },
-  },
-  {
-    id: 'terminal.flags',
-    of: 'finding 15a',
-    sentence: "The caller's terminal stays without echo after the run.",
-    on: mayHaveTerminal,
-    attempt: async (stage) => {
-      await stage.inside('stty -echo; stty -a | grep -qw -- -echo && echo CHANGED-INSIDE', {
-        opened: true,
-        through: (words) => [
-          'script',
-          '-qec',
-          `${quoted(words)}; stty -a | grep -qw -- -echo && echo LEFT`,
-          '/dev/null',
-        ],
-      })
-    },
-    harmed: ({ printed }) => (printed.includes('LEFT') ? 'the terminal has no echo' : undefined),
-    control: 'bare',
   },
 ]

@@ -250,24 +250,4 @@ export const STATE_ATTACKS: readonly Attack[] = [
       ])
     },
   },
-  {
-    id: 'links.audit',
-    of: 'CVE-2026-39861 (host side follows a planted link)',
-    sentence: 'The audit file of the next run is made a link to a file of the host.',
-    on: isDecisive,
-    prepare: async (world) => put(world, join(world.base, 'victim/notes'), 'host\n'),
-    attempt: async (stage) => {
-      const { world, options } = stage
-      await stage.inside(`ln -s ${world.base}/victim/notes ${world.zone}/audit.jsonl`)
-      await stage.cli([...options, '--audit', './audit.jsonl', ...shell('true')], { cwd: world.zone })
-    },
-    harmed: ({ world }) =>
-      textOf(join(world.base, 'victim/notes')) === 'host\n'
-        ? undefined
-        : 'the audit line was written where the link leads',
-    control: async (stage) => {
-      const { world, options } = stage
-      await stage.cli([...options, '--audit', join(world.base, 'victim/notes'), ...shell('true')])
-    },
-  },
 ]

@@ -5,7 +5,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -40,11 +39,6 @@ async function startIn(group: string, script: string): Promise<void> {
 
 const populationOf = (group: string): string =>
   /^populated (\d)$/m.exec(readFileSync(join(group, 'cgroup.events'), 'utf8'))?.[1] ?? ''
-
-/** Waits for a thing that another process brings about; the test's own time limit ends it. */
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await sleep(5)
-}
 
 describeWith(['root', 'gcc', 'python'], 'the run’s cgroup', () => {
   test('only directories of a cgroup v2 tree are opened as a parent', async () => {
@@ -205,7 +199,7 @@ describeWith(['gcc', 'python'], 'the memory watchdog', () => {
     const pid = await startHog(
       'import os\nb = bytearray(b"x") * (40 << 20)\nfor i in range(8):\n if os.fork() == 0:\n  time.sleep(60)',
     )
-    await until(async () => (await driveJson('watch', '-', pid, 100 * MIB)).processes === 9)
+    await expect.poll(async () => (await driveJson('watch', '-', pid, 100 * MIB)).processes).toBe(9)
     const seen = await driveJson('watch', '-', pid, 100 * MIB)
     expect(seen).toMatchObject({ over: 0, processes: 9 })
     expect(seen.used).toBeGreaterThan(38 * MIB)
@@ -215,7 +209,7 @@ describeWith(['gcc', 'python'], 'the memory watchdog', () => {
     const pid = await startHog(
       'import threading, subprocess\nt = threading.Thread(target=lambda: subprocess.Popen(["sleep", "60"]).wait(), daemon=True); t.start()\ntime.sleep(0.5)',
     )
-    await until(async () => (await driveJson('watch', '-', pid, MIB * 1024)).processes === 2)
+    await expect.poll(async () => (await driveJson('watch', '-', pid, MIB * 1024)).processes).toBe(2)
     // Two of the first process, one of the second: as RLIMIT_NPROC counts them.
     expect(await driveJson('watch', '-', pid, MIB * 1024)).toMatchObject({ processes: 2, threads: 3 })
   })

@@ -28,8 +28,6 @@ function accountOf(uid: number): string {
   return accounts.find(([, , id]) => id === String(uid))?.[0] ?? String(uid)
 }
 
-const PATIENCE = { timeout: 20_000 }
-
 /** Asked again and again: without the start of a node where that is the caller's own list. */
 async function ps(as: User): Promise<readonly Listed[]> {
   const words = ['ps', '--json']
@@ -59,7 +57,7 @@ async function longRun(as: User, options: readonly string[] = []) {
     await child
   })
   const own = async () => (await ps(as)).find(({ directory }) => directory === cwd)
-  await expect.poll(own, PATIENCE).toBeDefined()
+  await expect.poll(own).toBeDefined()
   return { cwd, child, listed: (await own()) as Listed, own }
 }
 

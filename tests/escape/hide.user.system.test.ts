@@ -1,6 +1,6 @@
 /** Hidden files: the command finds them empty, whatever way it takes, and the host keeps what it has. */
 import { existsSync } from 'node:fs'
-import { link, mkdir, readFile, rename, symlink, writeFile } from 'node:fs/promises'
+import { link, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -137,12 +137,14 @@ describeWith(['unshare', 'userns'], 'A file that the policy hides', () => {
 
     test('ends the run where a command makes directories so deep that nothing in them can be hidden', async () => {
       const zone = await temporaryDirectory({ owner: as })
-      // The control needs no more time than this; with the wall the run is over before.
-      const script = `for n in $(seq 25); do mkdir ${'x'.repeat(200)} && cd ${'x'.repeat(200)}; done; sleep 5; echo survived`
+      // Only the control finds the file by which it ends; with the wall nothing but the wall ends the run before its timeout.
+      const script = `for n in $(seq 25); do mkdir ${'x'.repeat(200)} && cd ${'x'.repeat(200)}; done; until [ -e /workspace/go ]; do sleep 0.1; done; echo survived`
+      await writeFile(join(zone, 'go'), '')
       const words = ['--rw', '.', '--protect-not', '*']
       const clear = () => execa('rm', ['-rf', ...['x'.repeat(200)]], { cwd: zone })
       expect(await runIn({ as, zone, words, script })).toMatchObject({ ok: true, stdout: 'survived\n' })
       await clear()
+      await rm(join(zone, 'go'))
       const ended = await runIn({ as, zone, words: [...words, '--hide', '.env'], script })
       expect(ended).toMatchObject({
         ok: false,

@@ -13,8 +13,7 @@ import { processesWith, until } from '../support/processes.ts'
 import { makeTestSite, PROBE, sh, words } from './chain.ts'
 import { begin, planOnce } from './launch.ts'
 
-const expectGone = (word: string): Promise<void> =>
-  expect.poll(() => processesWith(word), { timeout: 10_000, interval: 20 }).toEqual([])
+const expectGone = (word: string): Promise<void> => expect.poll(() => processesWith(word)).toEqual([])
 
 describeWith('userns', 'the daemons of a command', () => {
   test.each(['SIGTERM', 'SIGKILL'] as const)('end with a runner that gets %s', async (signal) => {

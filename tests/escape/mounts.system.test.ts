@@ -34,14 +34,20 @@ async function startWaiting(argv: readonly string[]): Promise<{ readonly goOn: (
 
 const WAIT_AND_LOOK = (at: string) => sh(`echo ready; read line; ls ${at}/later; cat ${at}/later/arrived 2>&1; true`)
 
+/** A zone whose mount passes on what is mounted below it. */
+async function sharedZone() {
+  const site = await makeTestSite()
+  const later = join(site.zone, 'later')
+  await mkdir(later)
+  execFileSync('mount', ['--bind', site.zone, site.zone])
+  onTestFinished(() => void execFileSync('umount', [site.zone]))
+  execFileSync('mount', ['--make-shared', site.zone])
+  return { site, later }
+}
+
 describeWith(['root', 'userns'], 'a mount of the host', () => {
   test('that is made below a zone during the run does not arrive', async () => {
-    const site = await makeTestSite()
-    const later = join(site.zone, 'later')
-    await mkdir(later)
-    execFileSync('mount', ['--bind', site.zone, site.zone])
-    onTestFinished(() => void execFileSync('umount', [site.zone]))
-    execFileSync('mount', ['--make-shared', site.zone])
+    const { site, later } = await sharedZone()
     const run = await startWaiting(cliWords(words(site, { engine: 'unshare' }, WAIT_AND_LOOK('/zone'))))
     mountTmpfs(later)
     await writeFile(join(later, 'arrived'), 'leaked\n')
@@ -62,12 +68,7 @@ describeWith(['root', 'userns'], 'a mount of the host', () => {
   })
 
   testWith('bwrap', 'control: that is made later arrives without the chain', async () => {
-    const site = await makeTestSite()
-    const later = join(site.zone, 'later')
-    await mkdir(later)
-    execFileSync('mount', ['--bind', site.zone, site.zone])
-    onTestFinished(() => void execFileSync('umount', [site.zone]))
-    execFileSync('mount', ['--make-shared', site.zone])
+    const { site, later } = await sharedZone()
     const run = await startWaiting(['bwrap', '--dev-bind', '/', '/', '--', ...WAIT_AND_LOOK(site.zone)])
     mountTmpfs(later)
     await writeFile(join(later, 'arrived'), 'leaked\n')

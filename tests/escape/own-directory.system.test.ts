@@ -58,7 +58,7 @@ describeWith(['root', 'plain-user', 'userns'], 'the name below /tmp', () => {
     take(home)
     const run = asUser(home, ['exec', '-c', 'exec sleep 60'])
     const listed = async () => JSON.parse((await asUser(home, ['ps', '--json'])).stdout || '[]') as { id: string }[]
-    await expect.poll(async () => (await listed()).length, { timeout: 20_000 }).toBe(1)
+    await expect.poll(async () => (await listed()).length).toBe(1)
     const [{ id }] = (await listed()) as [{ id: string }]
     expect((await asUser(home, ['kill', id])).exitCode).toBe(0)
     expect((await run).signal).toBe('SIGTERM')

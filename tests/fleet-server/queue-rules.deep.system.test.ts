@@ -4,7 +4,7 @@ import type { Queue } from 'bullmq'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { describeWith } from '../support/needs.ts'
-import { jobOf, NAME, openQueue, PATIENCE } from './redis.ts'
+import { jobOf, NAME, openQueue } from './redis.ts'
 
 const countsOf = async (queue: Queue) => await queue.getJobCounts('wait', 'prioritized', 'active', 'completed')
 
@@ -22,7 +22,7 @@ describeWith(['redis', 'userns'], 'a queue of BullMQ', () => {
     for (const [name, priority] of Object.entries(priorities))
       await queue.add(name, { command: `echo ${name}` }, { priority })
     await startAgent('--slots', '1')
-    await expect.poll(async () => (await countsOf(queue))['completed'], PATIENCE).toBe(4)
+    await expect.poll(async () => (await countsOf(queue))['completed']).toBe(4)
     const jobs = (await queue.getCompleted()).toSorted((a, b) => (a.processedOn ?? 0) - (b.processedOn ?? 0))
     expect(jobs.map(({ name }) => name)).toEqual(['first', 'soon', 'middle', 'late'])
     expect(jobs.map(({ returnvalue }) => returnvalue.stdout)).toEqual(['first\n', 'soon\n', 'middle\n', 'late\n'])
@@ -75,13 +75,13 @@ describeWith(['redis', 'userns'], 'a queue of BullMQ', () => {
     await queue.setGlobalRateLimit(2, 3_600_000)
     for (const name of ['a', 'b', 'c', 'd']) await queue.add(name, { command: 'true' })
     await startAgent('--slots', '4')
-    await expect.poll(async () => (await countsOf(queue))['completed'], PATIENCE).toBe(2)
-    await expect.poll(() => queue.getRateLimitTtl(2), PATIENCE).toBeGreaterThan(3_000_000)
+    await expect.poll(async () => (await countsOf(queue))['completed']).toBe(2)
+    await expect.poll(() => queue.getRateLimitTtl(2)).toBeGreaterThan(3_000_000)
     expect(await countsOf(queue)).toMatchObject({ wait: 2, active: 0, completed: 2 })
     await queue.removeGlobalRateLimit()
     await queue.removeRateLimitKey()
     await startAgent('--slots', '4')
-    await expect.poll(async () => (await countsOf(queue))['completed'], PATIENCE).toBe(4)
+    await expect.poll(async () => (await countsOf(queue))['completed']).toBe(4)
   })
 
   test('runs tasks, reports reasons, and lets BullMQ try again what has to succeed', async () => {

@@ -12,7 +12,6 @@ import { freePort } from '../support/free-port.ts'
 import { TIED } from '../support/processes.ts'
 
 export const NAME = 'rules'
-export const PATIENCE = { timeout: 60_000, interval: 50 }
 
 function ending(child: { readonly kill: (signal: 'SIGKILL') => boolean } & PromiseLike<unknown>): void {
   onTestFinished(async () => {
@@ -30,7 +29,7 @@ async function startRedis() {
   const named = ['bash', '-c', 'exec -a redis-server "$0" "$@"', file, ...words]
   const child = execa(TIED[0], [...TIED.slice(1), ...named], { reject: false, stdio: 'ignore' })
   ending(child)
-  await expect.poll(() => answers(port), PATIENCE).toBe(true)
+  await expect.poll(() => answers(port)).toBe(true)
   return { port, child }
 }
 

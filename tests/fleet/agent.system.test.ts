@@ -13,7 +13,6 @@ import { archiveOf, namesIn } from './archives.ts'
 import { type Job, ProtocolServer } from './protocol-server.ts'
 
 const SECRET = 'a-secret-that-no-task-may-see'
-const PATIENCE = { timeout: 60_000, interval: 20 }
 
 interface AgentOptions {
   readonly words?: readonly string[]
@@ -59,13 +58,13 @@ async function startAgent(server: ProtocolServer, { words = [], env = {}, home }
 }
 
 async function reported(server: ProtocolServer, jobId: string) {
-  await expect.poll(() => server.reports(jobId).length, PATIENCE).toBeGreaterThan(0)
+  await expect.poll(() => server.reports(jobId).length).toBeGreaterThan(0)
   const [{ method, body }] = server.reports(jobId) as [(typeof server.requests)[number]]
   return { method, body }
 }
 
 const running = async (server: ProtocolServer, jobId: string): Promise<void> =>
-  await expect.poll(() => server.streamed(jobId, 'stdout'), PATIENCE).toContain('begun')
+  await expect.poll(() => server.streamed(jobId, 'stdout')).toContain('begun')
 
 describeWith('userns', 'an agent', () => {
   test('runs each line over the files of the job, streams what they print once, and reports with what they changed', async () => {
@@ -136,8 +135,8 @@ describeWith('userns', 'an agent', () => {
     server.files.set('/uploads/1.zip', archiveOf([{ name: 'a.txt', content: 'a' }]))
     server.next.push({ path: '/api/workers/heartbeat', answer: [404, { success: false }] })
     const { child } = await startAgent(server, { words: ['--timeout', '60s'] })
-    await expect.poll(() => server.asked('/api/jobs/get-job').length, PATIENCE).toBeGreaterThan(1)
-    await expect.poll(() => server.asked('/api/workers/register').length, PATIENCE).toBe(2)
+    await expect.poll(() => server.asked('/api/jobs/get-job').length).toBeGreaterThan(1)
+    await expect.poll(() => server.asked('/api/workers/register').length).toBe(2)
     server.giveTo('lost', 'w2')
     server.jobs.push(
       { jobId: 'whole', command: 'cat a.txt; echo b >&2; echo c > c', fileUrl: '/uploads/1.zip', filename: '1.zip' },
@@ -237,7 +236,7 @@ describeWith('userns', 'an agent', () => {
     const { home } = await startAgent(server)
     const first = await reported(server, 'j1')
     server.jobs.push(job)
-    await expect.poll(() => server.reports('j1').length, PATIENCE).toBe(2)
+    await expect.poll(() => server.reports('j1').length).toBe(2)
     expect(server.reports('j1')[1]?.body).toEqual(first.body)
     expect(server.streamed('j1', 'stdout')).toBe('begun\n')
     const second = await startAgent(server, { home })
@@ -263,14 +262,14 @@ describeWith('userns', 'an agent', () => {
     server.files.set('/f', archiveOf([{ name: 'a', content: 'one\n' }]))
     server.jobs.push({ jobId: 'j1', command: 'cat a', fileUrl: '/f' })
     await startAgent(server)
-    await expect.poll(() => server.reports('j1').length, PATIENCE).toBe(2)
+    await expect.poll(() => server.reports('j1').length).toBe(2)
     expect(server.reports('j1').map(({ body }) => body['stdout'])).toEqual(['one\n', 'one\n'])
     // One failed, one was for the start, one came after the heartbeat.
     expect(server.asked('/api/workers/register')).toHaveLength(3)
     server.next.push({ path: '/api/jobs/submit-result', answer: 'lost' })
     server.next.push({ path: '/api/jobs/submit-result', answer: [403, { success: false }] })
     server.jobs.push({ jobId: 'j2', command: 'echo two' })
-    await expect.poll(() => server.reports('j2').length, PATIENCE).toBe(2)
+    await expect.poll(() => server.reports('j2').length).toBe(2)
     expect(server.reports('j2')[1]?.body).toEqual(server.reports('j2')[0]?.body)
     server.jobs.push({ jobId: 'j3', command: 'echo three' })
     await reported(server, 'j3')
@@ -278,7 +277,7 @@ describeWith('userns', 'an agent', () => {
     // A server that takes no files of this size has the report without them.
     server.next.push({ path: '/api/jobs/submit-result', answer: [413, { success: false }] })
     server.jobs.push({ jobId: 'j4', command: 'echo made > file' })
-    await expect.poll(() => server.reports('j4').length, PATIENCE).toBe(2)
+    await expect.poll(() => server.reports('j4').length).toBe(2)
     const [withFiles, without] = server.reports('j4').map(({ body }) => body)
     expect(withFiles).toHaveProperty('resultZipBase64')
     expect(without).not.toHaveProperty('resultZipBase64')
@@ -343,7 +342,7 @@ describeWith('userns', 'an agent', () => {
     const { child, said } = await startAgent(server, { words: ['--timeout', '60s'] })
     await running(server, 'j1')
     child.kill('SIGTERM')
-    await expect.poll(said, PATIENCE).toContain('no more tasks')
+    await expect.poll(said).toContain('no more tasks')
     child.kill('SIGTERM')
     expect((await child).exitCode).toBe(1)
     expect(server.reports('j1')[0]).toMatchObject({ method: 'PUT', body: { cause: 'shutdown', elsewhere: true } })
@@ -364,7 +363,7 @@ describeWith('userns', 'an agent', () => {
     expect(next.tasks()).toEqual([])
     // Its server gives it out again, maybe to the same agent: it is run, not refused once more.
     server.jobs.push({ jobId: 'j1', command: 'echo again' })
-    await expect.poll(() => server.reports('j1').length, PATIENCE).toBe(2)
+    await expect.poll(() => server.reports('j1').length).toBe(2)
     expect(server.reports('j1')[1]).toMatchObject({ method: 'POST', body: { stdout: 'again\n' } })
     next.child.kill('SIGTERM')
     await next.child

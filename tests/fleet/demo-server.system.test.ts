@@ -9,8 +9,6 @@ import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.t
 import { describeWith } from '../support/needs.ts'
 import { TIED } from '../support/processes.ts'
 
-const PATIENCE = { timeout: 60_000, interval: 50 }
-
 describeWith('userns', 'agent --demo-server', () => {
   async function startDemo() {
     const [home, temporary] = [await temporaryDirectory(), await temporaryDirectory()]
@@ -41,10 +39,10 @@ describeWith('userns', 'agent --demo-server', () => {
     const taskOf = async (id: string) => (await (await fetch(`${url}/api/tasks/${id}`)).json()) as object
     const id = await submit(url, `echo made ${mark} > file; cat file; exit 3`)
     await expect
-      .poll(() => taskOf(id), PATIENCE)
+      .poll(() => taskOf(id))
       .toMatchObject({ state: 'done', exitCode: 3, stdout: `made ${mark}\n`, hasResult: true })
     const running = await submit(url, `echo begun; sleep 1; echo ${mark}`)
-    await expect.poll(() => taskOf(running), PATIENCE).toMatchObject({ stdout: expect.stringMatching(/^begun/) })
+    await expect.poll(() => taskOf(running)).toMatchObject({ stdout: expect.stringMatching(/^begun/) })
     expect(readdirSync(temporary)).not.toEqual([])
     child.kill('SIGTERM')
     expect((await child).exitCode).toBe(0)

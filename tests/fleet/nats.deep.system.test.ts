@@ -11,7 +11,6 @@ import { TIED } from '../support/processes.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const PATIENCE = { timeout: 60_000, interval: 50 }
 
 async function startServer(): Promise<string> {
   const port = await freePort()
@@ -70,7 +69,7 @@ describeWith(['nats', 'userns'], 'a queue of NATS', () => {
   async function endsOf(nats: NatsConnection, count: number): Promise<ReadonlyMap<number, readonly object[]>> {
     const manager = await nats.jetstreamManager()
     const messages = async (): Promise<number> => (await manager.streams.info('ends')).state.messages
-    await expect.poll(messages, PATIENCE).toBeGreaterThanOrEqual(count)
+    await expect.poll(messages).toBeGreaterThanOrEqual(count)
     const ends = new Map<number, object[]>()
     for (let seq = 1; seq <= (await messages()); seq += 1) {
       const { subject, data } = await manager.streams.getMessage('ends', { seq })
@@ -88,7 +87,7 @@ describeWith(['nats', 'userns'], 'a queue of NATS', () => {
     const manager = await nats.jetstreamManager()
     // One that is not there yet is an error.
     const bucket = () => manager.streams.info('KV_cancelled').catch(() => undefined)
-    await expect.poll(bucket, PATIENCE).toBeDefined()
+    await expect.poll(bucket).toBeDefined()
   }
 
   const submitter = (jetstream: JetStreamClient) => async (data: unknown) =>
@@ -112,7 +111,7 @@ describeWith(['nats', 'userns'], 'a queue of NATS', () => {
     for (const wrong of [3, 4]) expect(ends.get(wrong)).toEqual([{ status: 'refused', message: 'no command' }])
     expect(ends.get(5)).toEqual([expect.objectContaining({ exitCode: 130, reason: 'cancelled' })])
     const left = async () => (await (await nats.jetstreamManager()).streams.info('tasks')).state.messages
-    await expect.poll(left, PATIENCE).toBe(0)
+    await expect.poll(left).toBe(0)
     agent.kill('SIGTERM')
     expect(await agent).toMatchObject({ exitCode: 0 })
   })

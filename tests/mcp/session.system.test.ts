@@ -1,7 +1,6 @@
 /** `session` of run_command: a sandbox that stays for one client, and what ends it. */
 import { expect, test } from 'vitest'
 import { makePlace, type Place } from '../cow/place.ts'
-import { PATIENCE } from '../run/background.ts'
 import { runCli } from '../support/cli.ts'
 import { describeWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
@@ -55,7 +54,7 @@ describeWith(['bwrap', 'userns'], 'the session of a client', () => {
     expect((await keep(one, 'pwd; echo "$A"; ls /tmp')).data.stdout.text).toBe('/tmp\n1\nfile\n')
     expect(await runsOf(place)).toBe(before + 2)
     await one.transport.terminateSession()
-    await expect.poll(() => runsOf(place), PATIENCE).toBe(before + 1)
+    await expect.poll(() => runsOf(place)).toBe(before + 1)
     expect((await keep(other, 'echo here')).data.stdout.text).toBe('here\n')
     expect(await server.stop()).toBe(0)
     expect(await runsOf(place)).toBe(0)

@@ -6,9 +6,7 @@ import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { statusLine } from '../../src/os/proc-status.ts'
 import type { Result } from '../../src/report/result.ts'
-import { startPool } from '../pool/pool.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { kernelThat } from '../support/kernel.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { readOr } from '../support/processes.ts'
 import { ATTACKED, ATTACKS } from './attacks.ts'
@@ -177,19 +175,5 @@ print(socket.create_connection(('plain.test', 7), 60).recv(6), time.monotonic() 
     const { stdout } = await run(allow('plain.test:7'), python(script), own)
     await own.close()
     expect(stdout).toBe("b'hello\\n' True\n")
-  })
-
-  test('a warm sandbox has the same network, also without nftables', async () => {
-    const kernel = await kernelThat([
-      { refuses: ['socket'], with: 'EPROTONOSUPPORT', only: { argument: 2, value: 12 } },
-    ])
-    for (const through of [world.through, [...world.through, ...kernel]]) {
-      const pool = await startPool({ options: allow('api.test'), through })
-      const { stdout, isWarm } = await pool.runWarm(tryAll(['tcp,api.test,80', 'tcp,other.test,80']), { through })
-      expect({ isWarm, words: stdout.toString() }).toEqual({
-        isWarm: true,
-        words: 'tcp,api.test,80 ok\ntcp,other.test,80 EAI_NONAME\n',
-      })
-    }
   })
 })

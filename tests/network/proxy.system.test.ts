@@ -162,7 +162,7 @@ print(b'GET /first' in data, b'Host: api.test:7' in data, b'other.test' in data,
     const script = `
 import http.client
 def post(body, **how):
-    c = http.client.HTTPConnection('198.18.0.1', 3128, timeout=5)
+    c = http.client.HTTPConnection('198.18.0.1', 3128, timeout=60)
     c.request('POST', 'http://api.test/count', body=body, **how)
     return c.getresponse().read()
 print(post(bytes(3 << 20)), post(iter([bytes(70000)] * 30), encode_chunked=True), post(b''))`

@@ -35,7 +35,7 @@ const FOUND: readonly (readonly [name: string, result: string, promise: string])
 const CONNECT = `
 import socket, sys
 for name in sys.argv[1:]:
-    try: result = socket.create_connection((name, 7), 8).recv(6).decode().strip()
+    try: result = socket.create_connection((name, 7), 60).recv(6).decode().strip()
     except socket.gaierror as error: result = {socket.EAI_NONAME: 'EAI_NONAME', socket.EAI_AGAIN: 'EAI_AGAIN'}[error.errno]
     except OSError as error: result = type(error).__name__
     print(name, result)`

@@ -139,7 +139,7 @@ import socket, struct
 def question(id, name):
     text = struct.pack('>6H', id, 256, 1, 0, 0, 0) + b''.join(bytes([len(l)]) + l for l in name.split(b'.')) + bytes([0, 0, 1, 0, 1])
     return struct.pack('>H', len(text)) + text
-def connect(): return socket.create_connection(('198.18.0.1', 53), 5)
+def connect(): return socket.create_connection(('198.18.0.1', 53), 60)
 def answers(s):
     data = b''
     while (got := s.recv(65536)): data += got
@@ -210,7 +210,7 @@ print(len(found), len(set(found)), refused, socket.gethostbyname('n5.many.test')
 for i in range(300):
     try: socket.gethostbyname(f'n{i}.other.test')
     except socket.gaierror: pass
-with socket.create_connection(('api.test', 80), 5) as s: print('ok')`
+with socket.create_connection(('api.test', 80), 60) as s: print('ok')`
     const { stdout, network, warnings } = await run(allow('api.test', '*.many.test'), python(script))
     expect({ stdout, rows: network?.length }).toEqual({ stdout: '1024 1024 76 True\nok\n', rows: 129 })
     expect(warnings).toContainEqual(expect.stringContaining('leaves out 172 connections'))
@@ -221,7 +221,7 @@ with socket.create_connection(('api.test', 80), 5) as s: print('ok')`
     const script = `
 import socket
 def ask(port, text):
-    with socket.create_connection(('api.test', port), 5) as s:
+    with socket.create_connection(('api.test', port), 60) as s:
         s.sendall(text)
         s.shutdown(socket.SHUT_WR)
         size, data = 0, b''

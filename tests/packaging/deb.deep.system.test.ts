@@ -40,15 +40,6 @@ describeWith(['dpkg-deb', 'userns'], 'make deb', () => {
     expect(names.filter((name) => /node-path|compiled$/.test(name ?? ''))).toEqual([])
     expect((await execa('dpkg-deb', ['-f', first, 'Depends'])).stdout).toBe('nodejs (>= 20.19)')
   })
-
-  test('what it unpacks runs', async () => {
-    const directory = await temporaryDirectory({ mode: 0o755 })
-    const file = await built(join(directory, 'package.deb'))
-    await execa('dpkg-deb', ['-x', file, join(directory, 'root')])
-    const options = { cwd: directory, env: { PATH: process.env.PATH, HOME: directory }, extendEnv: false }
-    const run = await execa(join(directory, 'root/usr/bin/llm-do'), ['exec', '--', 'echo', 'inside'], options)
-    expect(run.stdout).toBe('inside')
-  })
 })
 
 /** A root directory with the programs of scripts and this node, the latter as a package: what ours depends on. */

@@ -57,17 +57,6 @@ describeWith(['userns'], 'a signal to the runner', () => {
   )
 })
 
-describeWith(['userns'], 'the timeout', () => {
-  test('is not held up by a reader that stopped reading', async () => {
-    const [file = '', ...words] = cliWords(['--timeout', '500ms', '--', 'yes'])
-    const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await directoryWith() }
-    const child = spawn(file, words, { cwd: await directoryWith(), env, stdio: ['ignore', 'pipe', 'ignore'] })
-    onTestFinished(() => void child.kill('SIGKILL'))
-    // child.stdout is not read.
-    expect(await once(child, 'exit')).toEqual([124, null])
-  })
-})
-
 describeWith(['userns'], 'stdin', () => {
   test.each([
     ['that is closed is an end of file', ['-c', 'cat; echo $?'], '"$@" <&-', /^[01]$/],

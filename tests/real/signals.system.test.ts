@@ -126,9 +126,9 @@ describeWith('userns', 'signals of a caller reach the command, which ends as it 
     const log = async () => (await llmDo(['logs', name])).out
     for (const one of COUNTED) {
       process.kill(supervisor, `SIG${one}`)
-      await expect.poll(log, { timeout: 10_000 }).toContain(`got ${one}`)
+      await expect.poll(log).toContain(`got ${one}`)
     }
-    await expect.poll(() => ended(name), { timeout: 10_000 }).toMatchObject({ result: { reason: 'exit', exitCode: 3 } })
+    await expect.poll(() => ended(name)).toMatchObject({ result: { reason: 'exit', exitCode: 3 } })
   })
 })
 

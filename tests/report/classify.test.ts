@@ -53,11 +53,6 @@ describe('a command that cannot be executed says why', () => {
     const result = classify(plan(), outcome({ reason: 'setup', exitCode: null, failure: failed('ENOENT') }), [''])
     expect([result.exitStatus, result.error?.message]).toEqual([127, "'': not found in the sandbox"])
   })
-
-  test('which a command that merely exits with 127 does not', () => {
-    expect(resultOf({ exitCode: 127 })).toMatchObject({ reason: 'exit', exitCode: 127, message: '' })
-    expect(resultOf({ exitCode: 127 }).error).toBeUndefined()
-  })
 })
 
 test('a sandbox that could not be built is exit status 125 with step, object and errno', () => {

@@ -21,12 +21,6 @@ test.each(NAMESPACES)('%s', (line) => {
   for (const profile of ['nested', 'off', '/etc/filter.yaml', 'constructor']) expect(fixes(line, profile)).toEqual([])
 })
 
-test('a tracer is refused by strict only', () => {
-  const line = 'strace: ptrace(PTRACE_TRACEME, ...): Operation not permitted'
-  expect(fixes(line, 'strict')).toEqual(['--seccomp default'])
-  expect(fixes(line, 'default')).toEqual([])
-})
-
 test.each(['chown: changing ownership of x: Operation not permitted', 'unshare: done', 'cannot share namespace', ''])(
   'nothing is made of: %s',
   (line) => {

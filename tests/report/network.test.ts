@@ -9,11 +9,6 @@ const row = (host: string, port: number, verdict: ReachedHost['verdict'], rule =
 const outcome = (hosts: readonly ReachedHost[], more: object = {}): Outcome =>
   ({ network: { hosts, omitted: 0, isLost: false, ...more } }) as unknown as Outcome
 
-test('a run whose network is not restricted says nothing of it', () => {
-  const none = {} as Outcome
-  expect([networkUse(none), networkDenials(none), networkHints(none), networkWarnings(none)]).toEqual([{}, [], [], []])
-})
-
 describe('the flag that would allow', () => {
   const at22 = (verdict: ReachedHost['verdict'], rule: string) => row('a.test', 22, verdict, rule)
   test.each([

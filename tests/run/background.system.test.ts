@@ -9,7 +9,7 @@ import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.t
 import { describeWith } from '../support/needs.ts'
 import { descendantsOf, processesWith, readOr } from '../support/processes.ts'
 import { currentUser } from '../support/users.ts'
-import { backgroundOf, newName, PATIENCE } from './background.ts'
+import { backgroundOf, newName } from './background.ts'
 
 describeWith('userns', 'a sandbox in the background', () => {
   const as = currentUser()
@@ -19,7 +19,7 @@ describeWith('userns', 'a sandbox in the background', () => {
       const before = await takeSnapshot({ mark: newMark() })
       const name = await start('--', 'sh', '-c', 'echo one; echo two >&2; printf "\\377"; exec sleep 300')
       expect(await listed(name)).toMatchObject({ name, profile: 'default', command: ['sh', '-c', expect.any(String)] })
-      await expect.poll(async () => (await llmDo(['logs', name, '--json'])).out, PATIENCE).toContain('base64')
+      await expect.poll(async () => (await llmDo(['logs', name, '--json'])).out).toContain('base64')
       const lines = (await llmDo(['logs', name, '--json'])).out.trim().split('\n')
       expect(lines.map((line) => JSON.parse(line))).toContainEqual({
         ...{ time: expect.any(String), stream: 'stderr', text: 'two\n' },
@@ -44,7 +44,7 @@ describeWith('userns', 'a sandbox in the background', () => {
       const name = await start('--', 'sh', '-c', 'echo done; exit 3')
       expect((await llmDo(['logs', '-f', name])).out).toBe('done\n')
       await expect
-        .poll(() => ended(name), PATIENCE)
+        .poll(() => ended(name))
         .toMatchObject({
           state: 'ended',
           result: { reason: 'exit', exitCode: 3, stdout: 'done\n' },
@@ -76,9 +76,9 @@ describeWith('userns', 'a sandbox in the background', () => {
     test('has its deadline and its limit of memory', async () => {
       const { start, ended } = await backgroundOf(as)
       const slow = await start('--timeout', '200ms', '--', 'sleep', '300')
-      await expect.poll(() => ended(slow), PATIENCE).toMatchObject({ result: { reason: 'timeout' } })
+      await expect.poll(() => ended(slow)).toMatchObject({ result: { reason: 'timeout' } })
       const large = await start('--memory', '64m', '--', 'sh', '-c', 'head -c 300m /dev/zero | tail -c 300m | wc -c')
-      await expect.poll(() => ended(large), PATIENCE).toMatchObject({ result: { reason: 'memory' } })
+      await expect.poll(() => ended(large)).toMatchObject({ result: { reason: 'memory' } })
     })
 
     test.each(['supervisor', 'launcher'])('leaves nothing when its %s is killed', async (which) => {
@@ -90,8 +90,8 @@ describeWith('userns', 'a sandbox in the background', () => {
       const supervisor = Number(/^PPid:\s*(\d+)$/m.exec(readOr(`/proc/${launcher}/status`))?.[1])
       expect(descendantsOf(launcher).length).toBeGreaterThan(0)
       process.kill(which === 'launcher' ? launcher : supervisor, 'SIGKILL')
-      await expect.poll(() => ended(name), PATIENCE).toBeDefined()
-      await expect.poll(() => processesWith(mark.split(' ')[1] ?? mark), PATIENCE).toEqual([])
+      await expect.poll(() => ended(name)).toBeDefined()
+      await expect.poll(() => processesWith(mark.split(' ')[1] ?? mark)).toEqual([])
       expect(await llmDo(['stop', name])).toMatchObject({ status: 0 })
       await llmDo(['prune'])
       await expectNothingLeft({ before, mark: name })
@@ -112,7 +112,7 @@ describeWith('userns', 'a sandbox in the background', () => {
       bystander.kill('SIGUSR1')
       expect(await end).toEqual([null, 'SIGUSR1'])
       process.kill(Number.parseInt(written.supervisor.split('/').at(-1), 10), 'SIGKILL')
-      await expect.poll(() => ended(name), PATIENCE).toMatchObject({ state: 'lost' })
+      await expect.poll(() => ended(name)).toMatchObject({ state: 'lost' })
       expect(await llmDo(['stop', name])).toMatchObject({ status: 0 })
     })
 
@@ -120,7 +120,7 @@ describeWith('userns', 'a sandbox in the background', () => {
       const { llmDo, start, ended } = await backgroundOf(as)
       const name = await start('--', 'sleep', '300')
       expect(await llmDo(['kill', name])).toMatchObject({ status: 0, out: '' })
-      await expect.poll(() => ended(name), PATIENCE).toMatchObject({ result: { reason: 'cancelled' } })
+      await expect.poll(() => ended(name)).toMatchObject({ result: { reason: 'cancelled' } })
     })
   })
 })

@@ -6,7 +6,6 @@ import { canBeHere, cliHere } from '../support/cli-here.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { currentUser, type User } from '../support/users.ts'
 
-export const PATIENCE = { timeout: 20_000 }
 /** Names belong to one user, and other test files run in parallel. */
 let count = 0
 export const newName = (): string => {

@@ -10,7 +10,7 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { processesWith, readOr, until } from '../support/processes.ts'
 import { callers, currentUser } from '../support/users.ts'
-import { backgroundOf, PATIENCE } from './background.ts'
+import { backgroundOf } from './background.ts'
 
 /** The walls of a process, as it sees them. */
 const WALLS = `grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; for n in cgroup ipc mnt net pid user uts; do readlink /proc/self/ns/$n; done; ulimit -a; echo all`
@@ -23,7 +23,7 @@ describeWith('userns', 'another command in it', () => {
         ...['--rw', '.', '--env', 'WALL=own', '--'],
         ...['sh', '-c', 'echo first >/tmp/own; echo $$ >pid; exec sleep 300'],
       )
-      await expect.poll(() => readOr(join(cwd, 'pid')), PATIENCE).not.toBe('')
+      await expect.poll(() => readOr(join(cwd, 'pid'))).not.toBe('')
       const script = 'cat /tmp/own; tr "\\0" " " </proc/$(cat pid)/cmdline; echo; echo "$WALL $CALLER"; pwd; cat'
       expect(await inside(name, script, 'given', { CALLER: 'secret' })).toEqual({
         status: 0,
@@ -37,7 +37,7 @@ describeWith('userns', 'another command in it', () => {
       const secret = join(await temporaryDirectory({ owner: as, mode: 0o755 }), 'secret')
       writeFileSync(secret, 'secret', { mode: 0o644 })
       const name = await start('--', 'sh', '-c', `{ ${WALLS}; } 2>&1; exec sleep 300`)
-      await expect.poll(async () => (await llmDo(['logs', name])).out, PATIENCE).toContain('\nall\n')
+      await expect.poll(async () => (await llmDo(['logs', name])).out).toContain('\nall\n')
       const own = (await llmDo(['logs', name])).out
       expect(own).toMatch(/CapEff:\t0+\nCapBnd:\t0+\nCapAmb:\t0+\nNoNewPrivs:\t1\nSeccomp:\t2\n/)
       expect((await inside(name, `{ ${WALLS}; } 2>&1`)).out).toBe(own)
@@ -72,7 +72,7 @@ describeWith('userns', 'another command in it', () => {
       const sleepers = () => [...processesWith(`sleep\0${one}`), ...processesWith(`sleep\0${two}`)]
       await until('both processes', () => (sleepers().length >= 2 ? sleepers() : undefined))
       caller.kill('SIGKILL')
-      await expect.poll(sleepers, PATIENCE).toEqual([])
+      await expect.poll(sleepers).toEqual([])
       expect(await listed(name)).toBeDefined()
     })
   })
@@ -148,7 +148,7 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
         as,
         program: 'llm-do',
       })
-      return execa('sh', ['-c', shell, 'sh', ...words], { cwd, env: environmentOf(as), reject: false, timeout: 20_000 })
+      return execa('sh', ['-c', shell, 'sh', ...words], { cwd, env: environmentOf(as), reject: false })
     }
     expect(await call('trap "" CHLD; exec "$@" <&- >out')).toMatchObject({ exitCode: 5, stderr: '' })
     expect(readOr(join(cwd, 'out'))).toBe('out\n')
@@ -242,8 +242,8 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
     const name = await start('--', 'sleep', '300')
     const nap = `300.${process.pid}`
     expect(await inside(name, `(setsid sleep ${nap} &); kill -KILL $PPID; sleep 300`)).toMatchObject({ status: 137 })
-    await expect.poll(() => processesWith(`sleep\0${nap}`), PATIENCE).toEqual([])
-    await expect.poll(async () => (await ended(name))?.result?.reason, PATIENCE).toBe('lost')
+    await expect.poll(() => processesWith(`sleep\0${nap}`)).toEqual([])
+    await expect.poll(async () => (await ended(name))?.result?.reason).toBe('lost')
   })
 
   test('reaches a server of the sandbox, and none of the host', async () => {
@@ -251,7 +251,7 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
     const serve = 'import http.server as h;h.test(h.SimpleHTTPRequestHandler,port=8123,bind="127.0.0.1")'
     const name = await start('--net', 'none', '--', 'python3', '-c', serve)
     const get = 'python3 -c "import urllib.request as u;print(u.urlopen(\'http://127.0.0.1:8123/\').status)"'
-    await expect.poll(async () => (await inside(name, get)).out, PATIENCE).toBe('200\n')
+    await expect.poll(async () => (await inside(name, get)).out).toBe('200\n')
     expect(readlinkSync('/proc/self/ns/net')).not.toBe((await inside(name, 'readlink /proc/self/ns/net')).out.trim())
     expect((await inside(name, 'cat /proc/net/dev')).out).not.toMatch(/eth|wlan|enp/)
   })

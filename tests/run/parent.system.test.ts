@@ -91,7 +91,7 @@ describeWith('userns', 'a run under the profile mcp', () => {
         const names = await pool.names()
         isWarm = ready.some((name) => !names.includes(name))
         await killShell()
-        await expect.poll(async () => (await takeSnapshot({ mark })).processes, { timeout: 20_000 }).toEqual([])
+        await expect.poll(async () => (await takeSnapshot({ mark })).processes).toEqual([])
       }
       expect(isWarm).toBe(true)
     })

@@ -21,7 +21,7 @@ async function leaveParentOfMark(mark: string): Promise<string> {
   onTestFinished(() => void process.kill(-(parent.pid ?? 0), 'SIGKILL'))
   parent.stdin?.end(`${mark}\n`)
   const isThere = async (): Promise<boolean> => (await takeSnapshot({ mark })).processes.length === 3
-  await expect.poll(isThere, { timeout: 10_000 }).toBe(true)
+  await expect.poll(isThere).toBe(true)
   return `${parent.pid} sh`
 }
 
@@ -106,10 +106,10 @@ async function startForeignRun(environment: Readonly<Record<string, string>>, by
   onTestFinished(async () => {
     const pid = Number.parseInt(said.join(''), 10)
     process.kill(pid, 'SIGTERM')
-    await expect.poll(() => existsSync(`/proc/${pid}`), { timeout: 10_000 }).toBe(false)
+    await expect.poll(() => existsSync(`/proc/${pid}`)).toBe(false)
     await runner
   })
-  await expect.poll(() => said.join(''), { timeout: 10_000 }).toContain('here\n')
+  await expect.poll(() => said.join('')).toContain('here\n')
   return said.join('').split('\n')[0] ?? ''
 }
 

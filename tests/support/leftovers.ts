@@ -242,12 +242,12 @@ const linesOf = (difference: Snapshot): readonly string[] =>
 
 /**
  * Fails with the list of what a run left behind.
- * @param graceMs how long the kernel may take to tear down; the contract says half a second, a loaded machine gets more
+ * @param graceMs how long the kernel may take to tear down; the contract says half a second, a loaded machine gets what it takes
  */
 export async function expectNothingLeft(
   options: SnapshotOptions & { readonly before: Snapshot; readonly graceMs?: number },
 ): Promise<void> {
-  const until = performance.now() + (options.graceMs ?? 3_000)
+  const until = performance.now() + (options.graceMs ?? 30_000)
   const observe = async (): Promise<readonly string[]> =>
     linesOf(differenceOf(options.before, await takeSnapshot(options)))
   let left = await observe()

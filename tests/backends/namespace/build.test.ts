@@ -132,23 +132,10 @@ describe('the launch', () => {
     expect(launch.argv).toEqual(['__launch', '--id', 'run1'])
   })
 
-  test('sends the command’s words, the empty one too', () => {
-    expect(launch.request?.words).toEqual(words)
-  })
-
   test('has no secret in the launch file', () => {
     const launchFd = launch.descriptors.find(({ fd }) => fd === 3)
     expect(launchFd?.carries === 'bytes' ? Buffer.from(launchFd.bytes).toString() : 'swordfish').not.toMatch(
       /swordfish|horse/,
     )
-  })
-
-  test('passes words that are not UTF-8 as they are', () => {
-    const bytes = [Buffer.from('cat'), Buffer.from([0x66, 0xfc])]
-    const odd = buildNamespace(
-      planOn('default', 'debian-12-user'),
-      runInputs({ command: ['cat', 'f\ufffd'], commandBytes: bytes }),
-    )
-    expect(odd.request?.words).toEqual(bytes)
   })
 })

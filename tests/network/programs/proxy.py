@@ -4,7 +4,7 @@ import json, socket, sys
 
 def ask(port, text):
     data = b''
-    with socket.create_connection(('198.18.0.1', port), 3) as connection:
+    with socket.create_connection(('198.18.0.1', port), 20) as connection:
         connection.sendall(text.encode('latin1'))
         try:
             while (got := connection.recv(65536)):

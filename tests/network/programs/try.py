@@ -13,7 +13,7 @@ def error_name(error):
 
 
 def tcp(host, port):
-    with socket.create_connection((host, int(port)), 3) as connection:
+    with socket.create_connection((host, int(port)), 20) as connection:
         connection.sendall(b'GET /say HTTP/1.0\r\n\r\n')
         return 'ok' if connection.recv(64) else 'closed'
 
@@ -21,7 +21,7 @@ def tcp(host, port):
 def udp(host, port):
     """A name server answers this; whoever else hears it keeps silent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
-        datagrams.settimeout(1)
+        datagrams.settimeout(5)
         datagrams.connect((host, int(port)))
         datagrams.send(bytes([0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 120, 0, 0, 1, 0, 1]))
         datagrams.recv(512)
