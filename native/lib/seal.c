@@ -1,5 +1,9 @@
 #include "lib/seal.h"
 
+#include "lib/files.h"
+#include "lib/text.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -132,9 +136,7 @@ static int is_ours(int fd, mode_t type, mode_t forbidden) {
 /* Closes what it opened and does not accept. */
 static int open_ours(int parent, const char *name, int flags, mode_t type, mode_t forbidden) {
   int fd = openat(parent, name, flags | O_CLOEXEC);
-  if (fd < 0 || is_ours(fd, type, forbidden)) return fd;
-  close(fd);
-  return -1;
+  return fd < 0 || is_ours(fd, type, forbidden) ? fd : close_with(fd, -1);
 }
 
 static int read_from(int directory, unsigned char secret[SECRET_BYTES]) {
@@ -151,11 +153,8 @@ static int read_from(int directory, unsigned char secret[SECRET_BYTES]) {
 static int read_below(const char *base, mode_t forbidden, unsigned char secret[SECRET_BYTES]) {
   int parent = open_ours(AT_FDCWD, base, O_PATH | O_DIRECTORY, S_IFDIR, forbidden);
   if (parent < 0) return -1;
-  int directory = open_ours(parent, OWN_DIRECTORY, O_PATH | O_DIRECTORY | O_NOFOLLOW, S_IFDIR, 077);
-  int done = directory < 0 ? -1 : read_from(directory, secret);
-  if (directory >= 0) close(directory);
-  close(parent);
-  return done;
+  int directory = close_with(parent, open_ours(parent, OWN_DIRECTORY, O_PATH | O_DIRECTORY | O_NOFOLLOW, S_IFDIR, 077));
+  return directory < 0 ? -1 : close_with(directory, read_from(directory, secret));
 }
 
 /* Below /tmp or in a home a command may have made the directory, and the key in it. */
@@ -201,9 +200,21 @@ void seal_for(const unsigned char *secret, const char *purpose, const void *byte
   for (int i = 0; i < MAC_BYTES; i++) snprintf(text + 2 * (size_t)i, 3, "%02x", tag[i]);
 }
 
-int is_sealed_for(const char *text, const char *purpose, const void *bytes, size_t size) {
+const char *text_end_sealed(FILE *out, const unsigned char *secret, const char *purpose, size_t *size) {
+  char seal[MAC_TEXT];
+  const char *bytes = text_end(size);
+  if (!bytes) return NULL;
+  seal_for(secret, purpose, bytes, *size, seal);
+  fwrite(seal, 1, sizeof seal, out);
+  return text_end(size);
+}
+
+int seal_take(const char *bytes, size_t *size, const char *purpose, int *is_sealed) {
   unsigned char secret[SECRET_BYTES], tag[MAC_BYTES];
+  if (*size < MAC_TEXT || bytes[*size - 1]) return errno = EBADMSG, -1;
+  *size -= MAC_TEXT;
+  *is_sealed = 0;
   if (secret_read(secret) < 0) return 0;
-  mac_for(secret, purpose, bytes, size, tag);
-  return is_tag(text, tag);
+  mac_for(secret, purpose, bytes, *size, tag);
+  return *is_sealed = is_tag(bytes + *size, tag), 0;
 }

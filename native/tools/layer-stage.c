@@ -1,5 +1,6 @@
 #include "tools/layer-stage.h"
 
+#include "lib/files.h"
 #include "lib/remove-tree.h"
 #include "lib/report-failure.h"
 #include "lib/run-record.h"
@@ -22,8 +23,7 @@ static int mount_of(int fd, unsigned *mount) {
   char path[40], text[256];
   snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
   int info = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t length = info < 0 ? -1 : read(info, text, sizeof text - 1);
-  if (info >= 0) close(info);
+  ssize_t length = close_with(info, info < 0 ? -1 : (int)read(info, text, sizeof text - 1));
   if (length < 0) return -1;
   text[length] = 0;
   const char *line = strstr(text, "mnt_id:");
@@ -34,13 +34,6 @@ static int mount_of(int fd, unsigned *mount) {
 static int is_same_mount(int one, int other) {
   unsigned a, b;
   return mount_of(one, &a) < 0 || mount_of(other, &b) < 0 ? -1 : a == b;
-}
-
-static int close_with(int fd, int done) {
-  int error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return done;
 }
 
 /* ---- places ---- */
@@ -119,8 +112,7 @@ static int open_in(const struct stage *stage, int parent) {
   name_stage(stage, name);
   int fd = open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
   if (fd < 0 || is_ours(stage, fd)) return fd;
-  close(fd);
-  return errno = ESTALE, -1;
+  return errno = ESTALE, close_with(fd, -1);
 }
 
 int stage_open(const struct stage *stage) {

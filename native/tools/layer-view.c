@@ -1,9 +1,10 @@
 #include "tools/layer-view.h"
 
+#include "lib/files.h"
+#include "lib/layer-copy.h"
 #include "lib/remove-tree.h"
 #include "lib/report-failure.h"
-#include "lib/layer-copy.h"
-#include "tools/layer-journal.h"
+#include "tools/layer-changes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +23,7 @@ struct place {
 
 struct view {
   const struct layer *layer;
-  const struct choice *choice;
+  const struct zone_paths *chosen;
   struct place before, now, zone; /* a, b, what a is made of */
   size_t renamed_zone; /* of the last renamed directory that was chosen */
   char *renamed;
@@ -43,10 +44,7 @@ static char *parent_of(const char *path, const char **name) {
 /* In a directory that may be a link by now: what another change has put there is not followed. Closes `directory`. */
 static int enter(int directory, const char *name) {
   int made = mkdirat(directory, name, 0700) == 0 || errno == EEXIST;
-  int fd = made ? openat(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1, error = errno;
-  close(directory);
-  errno = error;
-  return fd;
+  return close_with(directory, made ? openat(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1);
 }
 
 /* A directory, made with those above it. */
@@ -116,8 +114,8 @@ static int note_renamed(struct view *view, const struct change *change) {
 
 static int on_change(void *data, const struct change *change) {
   struct view *view = data;
-  struct chosen wanted = {change->zone, change->path, 0};
-  if (change->kind == GIT || change->kind == NEW_GIT || !(change->kind == KEPT ? is_brought(view, change) : choice_has(view->choice, &wanted))) return 0;
+  if (change->kind == GIT || change->kind == NEW_GIT) return 0;
+  if (change->kind == KEPT ? !is_brought(view, change) : !zone_paths_have(view->chosen, (struct zone_path){change->zone, change->path})) return 0;
   if (change->kind == RENAMED && note_renamed(view, change) < 0) return -1;
   if (change->kind != DELETED && put(view, &view->now, change, change->directory, change->name, &change->now) < 0) return -1;
   return put_before(view, change);
@@ -128,11 +126,11 @@ static int open_side(struct place *side, int view, const char *name) {
   return side->root < 0 ? -1 : 0;
 }
 
-int layer_view(const struct layer *layer, const struct choice *choice, char failed[PATH_MAX]) {
-  struct view view = {.layer = layer, .choice = choice, .before.fd = -1, .now.fd = -1, .zone = {.root = -1, .fd = -1}};
+int layer_view(const struct layer *layer, const struct zone_paths *chosen, char failed[PATH_MAX]) {
+  struct view view = {.layer = layer, .chosen = chosen, .before.fd = -1, .now.fd = -1, .zone = {.root = -1, .fd = -1}};
   copy_text(failed, PATH_MAX, VIEW);
   if (remove_tree(layer->fd, VIEW) < 0) return -1;
-  if (choice->count == 0) return 0;
+  if (chosen->count == 0) return 0;
   if (mkdirat(layer->fd, VIEW, 0700) < 0) return -1;
   int fd = open_beneath(layer->fd, VIEW, O_RDONLY | O_DIRECTORY);
   if (fd < 0 || open_side(&view.before, fd, "a") < 0 || open_side(&view.now, fd, "b") < 0) return -1;

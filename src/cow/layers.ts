@@ -238,7 +238,7 @@ export async function changesAt(layer: Layer, wanted: readonly string[]): Promis
 
 const pathBytes = (wanted: readonly string[]): Uint8Array => Buffer.from(wanted.map((path) => `${path}\0`).join(''))
 
-/** The first list of changes, when the run has just ended: it is noted what the host had then (native/tools/layer-seen.h). */
+/** The first list of changes, when the run has just ended: it is noted what the host had then (native/tools/layer-notes.h). */
 export const firstChanges = async (layer: Layer): Promise<readonly Change[]> =>
   shownOf(layer, await rawChanges(layer, ['--ended']))
 
