@@ -109,7 +109,10 @@ static void begin_with(struct blake *blake, const unsigned char key[SECRET_BYTES
   add(blake, block, sizeof block);
 }
 
-/* The MAC covers the purpose with its NUL (nothing for NULL), then the bytes. */
+/*
+ * HMAC (RFC 2104) with BLAKE2b-512 (RFC 7693): `createHmac('blake2b512', key)` of node. Three cycles a byte in plain C; SHA-256 without
+ * special instructions takes ten. It covers the purpose with its NUL (nothing for NULL), then the bytes.
+ */
 static void mac_for(const unsigned char key[SECRET_BYTES], const char *purpose, const void *bytes, size_t size, unsigned char tag[MAC_BYTES]) {
   struct blake blake;
   begin_with(&blake, key, 0x36);
@@ -119,10 +122,6 @@ static void mac_for(const unsigned char key[SECRET_BYTES], const char *purpose, 
   begin_with(&blake, key, 0x5c);
   add(&blake, tag, MAC_BYTES);
   finish(&blake, tag);
-}
-
-void mac_of(const unsigned char key[SECRET_BYTES], const void *bytes, size_t size, unsigned char tag[MAC_BYTES]) {
-  mac_for(key, NULL, bytes, size, tag);
 }
 
 /* ---- the secret ---- */
@@ -187,12 +186,14 @@ static int is_tag(const char *text, const unsigned char tag[MAC_BYTES]) {
   return strspn(text, "0123456789abcdef") == MAC_TEXT - 1 && difference == 0;
 }
 
-int is_sealed(const char *text, const void *bytes, size_t size) {
+static int is_sealed_for(const char *text, const char *purpose, const void *bytes, size_t size) {
   unsigned char secret[SECRET_BYTES], tag[MAC_BYTES];
   if (secret_read(secret) < 0) return 0;
-  mac_of(secret, bytes, size, tag);
+  mac_for(secret, purpose, bytes, size, tag);
   return is_tag(text, tag);
 }
+
+int is_sealed(const char *text, const void *bytes, size_t size) { return is_sealed_for(text, NULL, bytes, size); }
 
 void seal_for(const unsigned char *secret, const char *purpose, const void *bytes, size_t size, char text[MAC_TEXT]) {
   unsigned char tag[MAC_BYTES] = {0};
@@ -210,11 +211,8 @@ const char *text_end_sealed(FILE *out, const unsigned char *secret, const char *
 }
 
 int seal_take(const char *bytes, size_t *size, const char *purpose, int *is_sealed) {
-  unsigned char secret[SECRET_BYTES], tag[MAC_BYTES];
   if (*size < MAC_TEXT || bytes[*size - 1]) return errno = EBADMSG, -1;
   *size -= MAC_TEXT;
-  *is_sealed = 0;
-  if (secret_read(secret) < 0) return 0;
-  mac_for(secret, purpose, bytes, *size, tag);
-  return *is_sealed = is_tag(bytes + *size, tag), 0;
+  *is_sealed = is_sealed_for(bytes + *size, purpose, bytes, *size);
+  return 0;
 }

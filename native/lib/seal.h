@@ -16,12 +16,6 @@
 #define MAC_BYTES 64
 #define MAC_TEXT (2 * MAC_BYTES + 1)
 
-/*
- * HMAC (RFC 2104) with BLAKE2b-512 (RFC 7693): `createHmac('blake2b512', key)` of node. Three cycles a byte in plain C; SHA-256 without
- * special instructions takes ten.
- */
-void mac_of(const unsigned char key[SECRET_BYTES], const void *bytes, size_t size, unsigned char tag[MAC_BYTES]);
-
 /* Reads this user's secret. 0, or -1 when there is none that is safely ours. */
 int secret_read(unsigned char secret[SECRET_BYTES]);
 

@@ -4,10 +4,13 @@
 #include "net/http-head.h"
 #include "lib/loop.h"
 #include "net/relay.h"
+#include "net/sockets.h"
 #include "net/socks-message.h"
+#include "net/timers.h"
 #include "net/verdicts.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +20,6 @@
 #define CLIENTS_MAX 64 /* that have not said where they want to go, or have been refused; further ones wait in the kernel */
 #define ASK_NS 10000000000ull
 #define LEAVE_NS 1000000000ull /* for a client to take its refusal */
-#define TICK_MS 250
 #define ANSWER_MAX 1024
 
 struct listener {
@@ -27,9 +29,8 @@ struct listener {
 
 struct client {
   struct source source; /* first: it is freed by it */
-  struct client *next, **link;
+  struct timer timer;
   const struct protocol *protocol;
-  uint64_t until;
   int is_greeted; /* SOCKS: the request is next */
   size_t have;
   unsigned char bytes[HTTP_HEAD_MAX];
@@ -51,7 +52,6 @@ struct protocol {
 };
 
 static struct listener listeners[2] = {{.source.fd = -1}, {.source.fd = -1}};
-static struct client *clients;
 static unsigned client_count;
 
 /* ---- clients ---- */
@@ -63,8 +63,7 @@ static void watch_listeners(void) {
 }
 
 static void forget(struct client *client) {
-  *client->link = client->next;
-  if (client->next) client->next->link = client->link;
+  timer_stop(&client->timer);
   loop_free(client);
   client_count--;
   watch_listeners();
@@ -86,15 +85,13 @@ static int release(struct client *client) {
   return -1;
 }
 
+static void on_time(struct timer *timer) { end((struct client *)((char *)timer - offsetof(struct client, timer))); }
+
 static struct client *new_client(int fd, void (*ready)(struct source *, uint32_t), uint64_t patience) {
   struct client *client = calloc(1, sizeof *client);
   if (!client) return close(fd), NULL;
   client->source = (struct source){.fd = fd, .ready = ready};
-  client->until = now_ns() + patience;
-  client->next = clients;
-  client->link = &clients;
-  if (clients) clients->link = &client->next;
-  clients = client;
+  timer_start(&client->timer, patience, on_time);
   client_count++;
   if (loop_watch(&client->source, EPOLLIN) == 0) return client;
   end(client);
@@ -105,23 +102,13 @@ static void on_leaving(struct source *source, uint32_t events) {
   char nothing[4096];
   (void)events;
   ssize_t got = recv(source->fd, nothing, sizeof nothing, 0);
-  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) end((struct client *)source);
+  if (got <= 0 && !is_not_yet(got)) end((struct client *)source);
 }
 
 /* A socket that is closed with something unread is reset, and the other end may lose the answer: it is read until the client ends. */
 static void answer_and_leave(int fd, const char *answer, size_t size) {
   if (send(fd, answer, size, MSG_NOSIGNAL) != (ssize_t)size || shutdown(fd, SHUT_WR) < 0 || client_count >= CLIENTS_MAX) return (void)close(fd);
   (void)new_client(fd, on_leaving, LEAVE_NS);
-}
-
-int proxy_patience(void) { return clients ? TICK_MS : -1; }
-
-void proxy_check_time(void) {
-  uint64_t now = now_ns();
-  for (struct client *client = clients, *next; client; client = next) {
-    next = client->next;
-    if (now >= client->until) end(client);
-  }
 }
 
 /* ---- where to ---- */
@@ -153,12 +140,13 @@ static void begin(struct client *client, const struct way *way, struct host *hos
 }
 
 static void go(struct client *client, const struct way *way) {
-  struct refusal refusal = {.target = way->target, .error = EACCES};
-  int is_allowed;
-  struct net_row *row = verdict_of_target(way->target, &is_allowed, &refusal.rule);
-  struct host *host = is_allowed && way->target->is_name ? hosts_find(way->target->name) : NULL;
-  if (is_allowed && way->target->is_name && !host) refusal.error = EAGAIN;
-  if (is_allowed && refusal.error == EACCES) return begin(client, way, host, row);
+  const struct target *target = way->target;
+  struct net_row *row;
+  struct judgement judgement = verdict_of_connection(target->is_name ? target->name : NULL, &target->address, target->port, &row);
+  struct refusal refusal = {.target = target, .rule = judgement.rule, .error = EACCES};
+  struct host *host = judgement.is_allowed && target->is_name ? hosts_find(target->name) : NULL;
+  if (judgement.is_allowed && target->is_name && !host) refusal.error = EAGAIN, refusal.rule = NULL;
+  if (judgement.is_allowed && refusal.error == EACCES) return begin(client, way, host, row);
   const struct protocol *protocol = client->protocol;
   int fd = release(client);
   if (fd >= 0) protocol->refuse(fd, &refusal);
@@ -334,7 +322,7 @@ static void on_client(struct source *source, uint32_t events) {
   struct client *client = (struct client *)source;
   (void)events;
   ssize_t got = recv(source->fd, client->bytes + client->have, sizeof client->bytes - client->have, 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (is_not_yet(got)) return;
   if (got <= 0) return end(client);
   client->have += (size_t)got;
   client->protocol->read(client);
@@ -342,8 +330,7 @@ static void on_client(struct source *source, uint32_t events) {
 
 static void on_listener(struct source *source, uint32_t events) {
   (void)events;
-  int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0 && errno != EAGAIN) usleep(1000); /* out of descriptors or memory: it stays ready */
+  int fd = socket_accept(source->fd);
   struct client *client = fd >= 0 ? new_client(fd, on_client, ASK_NS) : NULL;
   if (!client) return;
   client->protocol = ((struct listener *)source)->protocol;

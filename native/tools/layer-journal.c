@@ -10,7 +10,6 @@
 #include "lib/seal.h"
 #include "lib/syscalls.h"
 #include "lib/text.h"
-#include "tools/layer-stage.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -37,32 +36,23 @@ static int rename_with(int from, const char *name, int to, const char *new_name,
 /* ---- where the numbers are ---- */
 
 static int begin_stages(struct journal *journal) {
-  size_t zones = journal->layer->zones;
-  journal->stage = malloc((zones + 1) * sizeof *journal->stage);
-  journal->place = malloc((zones + 1) * sizeof *journal->place);
-  if (!journal->stage || !journal->place) return -1;
-  for (size_t i = 0; i < zones; i++) {
-    journal->stage[i] = -1;
-    if (!(journal->place[i] = stage_place(journal->layer, i))) return -1;
+  const struct layer *layer = journal->layer;
+  journal->stage = malloc((layer->zones + 1) * sizeof *journal->stage);
+  if (!journal->stage) return -1;
+  for (size_t i = 0; i < layer->zones; i++) {
+    journal->stage[i] = (struct stage){layer, i, journal->number, stage_place(layer, i), -1};
+    if (!journal->stage[i].place) return -1;
   }
   return 0;
 }
 
-static int is_apart(const struct journal *journal, size_t zone) { return stage_is_apart(journal->place[zone]); }
-
-static struct stage stage_of(const struct journal *journal, size_t zone) {
-  return (struct stage){journal->layer, zone, journal->number, journal->place[zone]};
-}
+static int is_apart(const struct journal *journal, size_t zone) { return stage_is_apart(&journal->stage[zone]); }
 
 int journal_stage(struct journal *journal, size_t zone) {
-  int *fd = &journal->stage[zone];
-  if (*fd >= 0) return *fd;
-  const struct stage stage = stage_of(journal, zone);
-  if (strcmp(stage.place, STAGE_NOWHERE) == 0) return errno = EXDEV, -1;
-  if (!stage_is_apart(stage.place)) return *fd = fcntl(journal->directory, F_DUPFD_CLOEXEC, 3);
-  *fd = stage_open(&stage);
-  if (*fd < 0 && errno == ENOENT) *fd = stage_make(&stage);
-  return *fd;
+  struct stage *stage = &journal->stage[zone];
+  if (stage->fd >= 0) return stage->fd;
+  if (strcmp(stage->place, STAGE_NOWHERE) == 0) return errno = EXDEV, -1;
+  return stage->fd = stage_is_apart(stage) ? stage_reach(stage) : fcntl(journal->directory, F_DUPFD_CLOEXEC, 3);
 }
 
 /* Whether a step that was taken has left a file under its number. */
@@ -96,23 +86,23 @@ static int keep_given_back(struct journal *journal) {
 /* Writes files that were prepared on other file systems than the layer's to disk. */
 static int sync_stages(struct journal *journal) {
   for (size_t i = 0; i < journal->layer->zones; i++)
-    if (journal->stage[i] >= 0 && is_apart(journal, i) && syncfs(journal->stage[i]) < 0) return -1;
+    if (journal->stage[i].fd >= 0 && is_apart(journal, i) && syncfs(journal->stage[i].fd) < 0) return -1;
   return 0;
 }
 
 static int remove_stage(const struct journal *journal, size_t zone) {
+  struct stage *stage = &journal->stage[zone];
   if (!journal->is_written) return stage_remove_anywhere(journal->layer, zone, journal->number);
-  const struct stage stage = stage_of(journal, zone);
-  if (!is_apart(journal, zone)) return 0;
+  if (!stage_is_apart(stage)) return 0;
   /* By its descriptor first: a command that can write in the zone can rename it, or put something else in its place. */
-  if (journal->stage[zone] >= 0 && remove_contents(journal->stage[zone]) < 0) return -1;
-  return stage_remove(&stage) == 0 || stage_is_foreign(errno) ? 0 : -1;
+  if (stage->fd >= 0 && remove_contents(stage->fd) < 0) return -1;
+  return stage_remove(stage) == 0 || stage_is_foreign(errno) ? 0 : -1;
 }
 
 static int remove_stages(struct journal *journal) {
   for (size_t i = 0; i < journal->layer->zones; i++) {
     if (remove_stage(journal, i) < 0) return -1;
-    if (is_apart(journal, i) && journal->stage[i] >= 0) close(journal->stage[i]), journal->stage[i] = -1;
+    if (is_apart(journal, i)) journal->stage[i].fd = close_with(journal->stage[i].fd, -1);
   }
   return 0;
 }
@@ -151,7 +141,7 @@ static const char *text_of(const struct journal *journal, size_t *size) {
   journal_purpose purpose;
   FILE *out = text_begin();
   if (!out) return NULL;
-  for (size_t i = 0; i < journal->layer->zones; i++) fprintf(out, "%s%c", journal->place[i], 0);
+  for (size_t i = 0; i < journal->layer->zones; i++) fprintf(out, "%s%c", journal->stage[i].place, 0);
   for (size_t i = 0; i < journal->steps; i++) put_step(out, &journal->step[i]);
   fprintf(out, "end%c", 0);
   purpose_of(journal, purpose);
@@ -186,9 +176,8 @@ static int read_step(const char **at, const char *end, struct step *step) {
 /* Reads the place that was noted of each zone; `elsewhere` becomes a zone whose place is not reachable any more. */
 static int read_places(struct journal *journal, const char **at, const char *end) {
   for (size_t i = 0; i < journal->layer->zones; i++) {
-    if (!(journal->place[i] = take_word(at, end))) return -1;
-    const struct stage stage = stage_of(journal, i);
-    int is_reachable = stage_is_reachable(&stage);
+    if (!(journal->stage[i].place = take_word(at, end))) return -1;
+    int is_reachable = stage_is_reachable(&journal->stage[i]);
     if (is_reachable < 0) return -1;
     if (!is_reachable) journal->elsewhere = journal->layer->zone[i].source;
   }
@@ -629,8 +618,7 @@ int journal_tidy(struct journal *journal) { return remove_stages(journal); }
 void journal_free(struct journal *journal) {
   if (journal->directory >= 0) close(journal->directory);
   for (size_t i = 0; journal->stage && i < journal->layer->zones; i++)
-    if (journal->stage[i] >= 0) close(journal->stage[i]);
+    close_with(journal->stage[i].fd, 0);
   free(journal->stage);
-  free(journal->place);
   free(journal->step);
 }
