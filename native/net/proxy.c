@@ -113,14 +113,6 @@ static void answer_and_leave(int fd, const char *answer, size_t size) {
 
 /* ---- where to ---- */
 
-/* Gives the relay a connection whose request could be parsed. */
-struct way {
-  const struct target *target;
-  const char *first, *reply;
-  size_t first_size, reply_size;
-  uint64_t left;
-};
-
 /* A stand-in address means its name: a client may look names up and then ask for the address. */
 static void name_stand_in(struct target *target) {
   const struct host *host = !target->is_name && address_is_v4(&target->address) ? hosts_find_by_stand_in(address_v4(&target->address)) : NULL;
@@ -129,27 +121,22 @@ static void name_stand_in(struct target *target) {
   copy_text(target->name, sizeof target->name, host->name);
 }
 
-static void begin(struct client *client, const struct way *way, struct host *host, struct net_row *row) {
+/* Gives the relay a client whose request could be parsed: `request` says what the two ends get first. */
+static void go(struct client *client, const struct target *target, struct relay_request request) {
   const struct protocol *protocol = client->protocol;
-  struct relay_request request = {.fd = release(client), .host = host, .literal = way->target->address, .port = way->target->port, .row = row,
-                                  .first = way->first, .first_size = way->first_size, .left = way->left,
-                                  .reply = way->reply, .reply_size = way->reply_size, .failed = protocol->failed};
-  if (request.fd >= 0 && relay_begin(&request) == 0) return;
-  if (host) hosts_release(host);
-  if (request.fd >= 0) protocol->refuse(request.fd, &(struct refusal){.target = way->target, .error = EAGAIN});
-}
-
-static void go(struct client *client, const struct way *way) {
-  const struct target *target = way->target;
-  struct net_row *row;
-  struct judgement judgement = verdict_of_connection(target->is_name ? target->name : NULL, &target->address, target->port, &row);
+  struct judgement judgement = verdict_of_connection(target->is_name ? target->name : NULL, &target->address, target->port, &request.row);
   struct refusal refusal = {.target = target, .rule = judgement.rule, .error = EACCES};
-  struct host *host = judgement.is_allowed && target->is_name ? hosts_find(target->name) : NULL;
-  if (judgement.is_allowed && target->is_name && !host) refusal.error = EAGAIN, refusal.rule = NULL;
-  if (judgement.is_allowed && refusal.error == EACCES) return begin(client, way, host, row);
-  const struct protocol *protocol = client->protocol;
-  int fd = release(client);
-  if (fd >= 0) protocol->refuse(fd, &refusal);
+  request.fd = release(client);
+  if (request.fd < 0) return;
+  if (judgement.is_allowed) {
+    request.host = target->is_name ? hosts_find(target->name) : NULL;
+    request.literal = target->address, request.port = target->port;
+    request.failed = protocol->failed;
+    if ((request.host || !target->is_name) && relay_begin(&request) == 0) return;
+    if (request.host) hosts_release(request.host);
+    refusal = (struct refusal){.target = target, .error = EAGAIN};
+  }
+  protocol->refuse(request.fd, &refusal);
 }
 
 static struct target target_of(const struct host *host, const struct address *address, uint16_t port) {
@@ -225,9 +212,9 @@ static void http_go(struct client *client, struct http_head *head) {
   size_t rest = client->have - head->size, size = head->is_tunnel ? 0 : http_head_write(bytes, head, first);
   if (rest > head->body) rest = (size_t)head->body;
   memcpy(first + size, bytes + head->size, rest);
-  go(client, &(struct way){.target = &head->target, .first = first, .first_size = size + rest,
-                           .left = head->body == HTTP_BODY_UNTIL_END ? head->body : head->body - rest,
-                           .reply = connected, .reply_size = head->is_tunnel ? sizeof connected - 1 : 0});
+  go(client, &head->target, (struct relay_request){.first = first, .first_size = size + rest,
+                                                   .left = head->body == HTTP_BODY_UNTIL_END ? head->body : head->body - rest,
+                                                   .reply = connected, .reply_size = head->is_tunnel ? sizeof connected - 1 : 0});
 }
 
 static void http_read(struct client *client) {
@@ -278,7 +265,7 @@ static void socks_go(struct client *client, struct target *target, int size) {
   memcpy(first, client->bytes + size, rest);
   socks_write_reply(SOCKS_SUCCEEDED, reply);
   name_stand_in(target);
-  go(client, &(struct way){.target = target, .first = first, .first_size = rest, .left = UINT64_MAX, .reply = reply, .reply_size = sizeof reply});
+  go(client, target, (struct relay_request){.first = first, .first_size = rest, .left = UINT64_MAX, .reply = reply, .reply_size = sizeof reply});
 }
 
 static void socks_request(struct client *client) {

@@ -373,15 +373,9 @@ static void on_accepted(int fd) {
   rows_judge(fd);
   int is_allowed = verdict_of_connection(host ? host->name : NULL, &address, port, &row).is_allowed;
   rows_judge(-1);
-  struct connection *connection = is_allowed ? new_connection(fd) : NULL;
-  if (is_allowed && !connection) count_again(row, NET_TOO_MANY);
-  if (!connection) return socket_reset(fd);
-  connection->host = host;
-  connection->literal = address;
-  connection->port = port;
-  connection->row = row;
-  socket_hurry(fd);
-  reach(connection);
+  if (is_allowed && relay_begin(&(struct relay_request){.fd = fd, .host = host, .literal = address, .port = port, .row = row, .left = UINT64_MAX}) == 0) return;
+  if (is_allowed) count_again(row, NET_TOO_MANY);
+  socket_reset(fd);
 }
 
 /* Both ends get what is kept for them as soon as there are two. */

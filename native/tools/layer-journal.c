@@ -288,6 +288,18 @@ static int change_mode(const struct place *place, ino_t inode, mode_t from, mode
   return close_with(fd, done);
 }
 
+/* A step by a rename, without a look at what it moves. */
+static int move(enum step_kind kind, int stage, const char *number, const struct place *place) {
+  switch (kind) {
+    case STEP_NEW: return rename_with(stage, number, place->directory, place->name, RENAME_NOREPLACE);
+    case STEP_EXCHANGE: return rename_with(stage, number, place->directory, place->name, RENAME_EXCHANGE);
+    case STEP_REMOVE: return rename_with(place->directory, place->name, stage, number, RENAME_NOREPLACE);
+    default: return errno = EBADMSG, -1;
+  }
+}
+
+static enum step_kind inverse_of(enum step_kind kind) { return kind == STEP_NEW ? STEP_REMOVE : kind == STEP_REMOVE ? STEP_NEW : kind; }
+
 /* ---- forth ---- */
 
 /* Compares the removed file with the expected one: a process on the host may have exchanged it. */
@@ -318,13 +330,7 @@ static int take_step(struct journal *journal, const struct step *step) {
   name_of(step, name);
   int stage = journal_stage(journal, step->zone);
   if (stage < 0 || open_place(journal, step, &place) < 0) return -1;
-  int done = -1;
-  switch (step->kind) {
-    case STEP_NEW: done = rename_with(stage, name, place.directory, place.name, RENAME_NOREPLACE); break;
-    case STEP_EXCHANGE: done = rename_with(stage, name, place.directory, place.name, RENAME_EXCHANGE); break;
-    case STEP_REMOVE: done = rename_with(place.directory, place.name, stage, name, RENAME_NOREPLACE); break;
-    case STEP_MODE: done = change_mode(&place, step->was, step->old_mode, step->mode); break;
-  }
+  int done = step->kind == STEP_MODE ? change_mode(&place, step->was, step->old_mode, step->mode) : move(step->kind, stage, name, &place);
   if (done == 0 && gives_back(step) && !is_expected(stage, name, &step->before)) done = -1, errno = ESTALE;
   if (done == 0 && step->made && !is_made(&place, step)) done = -1, errno = ESTALE;
   if (done == 0 && step->kind != STEP_REMOVE) done = check_repository(step, &place);
@@ -372,12 +378,9 @@ static int is_untaken(int stage, const struct step *step) {
   return here == (step->kind == STEP_REMOVE ? 0 : step->made);
 }
 
-static int put_back(int stage, const char *name, const struct step *step, const struct place *place) {
-  if (rename_with(stage, name, place->directory, place->name, RENAME_NOREPLACE) < 0) return -1;
-  if (check_repository(step, place) == 0) return 1;
-  int error = errno;
-  (void)rename_with(place->directory, place->name, stage, name, RENAME_NOREPLACE);
-  return errno = error, -1;
+static int take_back_mode(const struct step *step, const struct place *place) {
+  if (change_mode(place, step->was, step->mode, step->old_mode) == 0) return 0;
+  return errno == ESTALE ? change_mode(place, step->was, step->old_mode, step->old_mode) : -1;
 }
 
 /* 1 when it was, 0 when there was nothing to take back. */
@@ -385,20 +388,14 @@ static int take_back(int stage, const struct step *step, const struct place *pla
   number_name name;
   ino_t here, there;
   name_of(step, name);
+  if (step->kind == STEP_MODE) return take_back_mode(step, place);
   if (inode_at(stage, name, &here) < 0 || inode_at(place->directory, place->name, &there) < 0) return -1;
-  switch (step->kind) {
-    case STEP_NEW:
-      if (there != step->made) return errno = ESTALE, -1;
-      return rename_with(place->directory, place->name, stage, name, RENAME_NOREPLACE) == 0 ? 1 : -1;
-    case STEP_EXCHANGE:
-      if (here == 0 || there != step->made) return errno = ESTALE, -1;
-      return rename_with(stage, name, place->directory, place->name, RENAME_EXCHANGE) == 0 ? 1 : -1;
-    case STEP_REMOVE: return put_back(stage, name, step, place);
-    case STEP_MODE:
-      if (change_mode(place, step->was, step->mode, step->old_mode) == 0) return 0;
-      return errno == ESTALE && change_mode(place, step->was, step->old_mode, step->old_mode) == 0 ? 0 : -1;
-  }
-  return errno = EBADMSG, -1;
+  if ((step->kind == STEP_EXCHANGE && here == 0) || (step->kind != STEP_REMOVE && there != step->made)) return errno = ESTALE, -1;
+  if (move(inverse_of(step->kind), stage, name, place) < 0) return -1;
+  if (step->kind != STEP_REMOVE || check_repository(step, place) == 0) return 1;
+  int error = errno;
+  (void)move(step->kind, stage, name, place);
+  return errno = error, -1;
 }
 
 static int is_newer(const struct timespec *time, const struct timespec *done) {

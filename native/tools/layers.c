@@ -103,16 +103,11 @@ static void raise_limits(void) {
 
 /* The last apply of the layer: its state, as journal_read has it. */
 static int find_last(const struct layer *layer, struct journal *journal) {
-  int state = 0;
-  for (unsigned number = 1;; number++) {
-    struct journal next;
-    int found = journal_read(&next, layer, number);
-    if (found < 0) give_up("damaged journal", "apply");
-    if (found == 0) return state;
-    if (state) journal_free(journal);
-    *journal = next;
-    state = found;
-  }
+  unsigned number = 1;
+  while (journal_is_there(layer, number + 1)) number++;
+  int state = journal_read(journal, layer, number);
+  if (state < 0) give_up("damaged journal", "apply");
+  return state;
 }
 
 static void require_seal(int is_sealed, int is_forced, const char *what) {
