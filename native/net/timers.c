@@ -31,7 +31,7 @@ uint64_t timers_due(void *of) {
   return (void)of, timer ? timer->until : 0;
 }
 
-/* What one timer starts may stop others. */
+/* An expired timer may stop others, and start new ones. */
 void timers_check(void *of) {
   uint64_t now = now_ns();
   for (struct timer *timer; (timer = first()) && timer->until <= now;) {
