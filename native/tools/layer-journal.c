@@ -125,11 +125,6 @@ static void put_step(FILE *out, const struct step *step) {
   put_number(out, (unsigned long long)step->made_size);
 }
 
-static int sync_name(int directory, const char *name, int flags) {
-  int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | flags);
-  return close_with(fd, fd < 0 ? -1 : fsync(fd));
-}
-
 typedef char journal_purpose[RUN_ID_MAX + 32];
 
 static void purpose_of(const struct journal *journal, journal_purpose purpose) {
@@ -359,9 +354,8 @@ int journal_carry_out(struct journal *journal, char failed[PATH_MAX]) {
   }
   copy_text(failed, PATH_MAX, "");
   if (sync_zones(journal) < 0 || keep_given_back(journal) < 0 || note_all(journal) < 0) return -1;
-  /* Its own time says when the apply was done. */
-  if (sync_name(journal->directory, UNFINISHED, 0) < 0 || utimensat(journal->directory, UNFINISHED, NULL, 0) < 0) return -1;
-  if (name_file(journal, UNFINISHED, APPLIED) < 0) return -1;
+  /* The file is on the disk since the first step. Its own time says when the apply was done. */
+  if (utimensat(journal->directory, UNFINISHED, NULL, 0) < 0 || name_file(journal, UNFINISHED, APPLIED) < 0) return -1;
   (void)remove_stages(journal); /* it is done: what could not be removed is removed by the next verb */
   return 0;
 }
