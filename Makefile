@@ -235,8 +235,8 @@ sweep: $(NODE_MODULES) ## the exhaustive comparisons that make test has and make
 	@$(VITEST) run --project sweep $(FILE)
 
 # Sources of the native part that have units.
-UNIT_TESTED := lib/text lib/launch-file lib/open-by-steps sandbox/seccomp-eval lib/json-text lib/status client/environment client/exec-in-words client/shell-call client/result client/result-json lib/sha256 lib/utf8 client/capture \
-               runner/freshness runner/observer-look lib/launch-cache lib/seal lib/guard lib/guard-zone lib/guard-watch lib/guard-follow lib/guard-config lib/guard-hide lib/hide lib/git-config lib/covers lib/sealed-memory lib/walk lib/tree-size lib/tree-index lib/tree-check lib/look lib/repository lib/arena lib/fd-message lib/clock lib/loop lib/report-failure lib/run-record lib/cgroup lib/children runner/layer-size lib/layer lib/remove-tree tools/layer-list tools/layer-protected tools/layer-choice tools/layer-seen tools/layer-changes tools/layer-modes tools/layer-known
+UNIT_TESTED := lib/text lib/files lib/launch-file lib/open-by-steps sandbox/seccomp-eval lib/json-text lib/status client/environment client/exec-in-words client/shell-call client/result client/result-json lib/sha256 lib/utf8 client/capture \
+               runner/freshness runner/observer-look lib/launch-cache lib/seal lib/guard lib/guard-zone lib/guard-watch lib/guard-follow lib/guard-config lib/guard-hide lib/hide lib/git-config lib/covers lib/sealed-memory lib/walk lib/tree-size lib/tree-index lib/tree-check lib/look lib/repository lib/arena lib/fd-message lib/clock lib/loop lib/report-failure lib/run-record lib/cgroup lib/children runner/layer-size lib/layer lib/remove-tree tools/layer-list tools/layer-protected tools/layer-choice tools/layer-changes tools/layer-modes tools/layer-notes tools/layer-paths
 UNIT_SOURCES := $(UNIT_TESTED:%=native/%.c)
 UNIT_OBJECTS := $(patsubst %.c,build/unit/%.o,$(UNIT_SOURCES) $(wildcard tests/native/unit/*.c))
 UNIT_FLAGS := -std=gnu11 -D_GNU_SOURCE= -DLLM_DO_VERSION=0 -O0 -g1 -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all \

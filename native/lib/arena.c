@@ -21,7 +21,8 @@ static struct arena_block *add_block(struct arena *arena, size_t least) {
   return arena->last = block;
 }
 
-void *arena_take(struct arena *arena, size_t size) {
+/* `size` bytes, or NULL with errno. */
+static void *arena_take(struct arena *arena, size_t size) {
   size = (size + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
   struct arena_block *block = arena->last;
   if ((!block || block->room - block->used < size) && !(block = add_block(arena, size))) return NULL;

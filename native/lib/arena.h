@@ -7,8 +7,6 @@ struct arena {
   struct arena_block *last;
 };
 
-/* `size` bytes, or NULL with errno. */
-void *arena_take(struct arena *arena, size_t size);
 /* `directory`/`name`, or `name` alone where the directory is "". NULL with errno. */
 char *arena_join(struct arena *arena, const char *directory, const char *name);
 char *arena_copy(struct arena *arena, const char *text, size_t length);

@@ -1,6 +1,7 @@
 /* See lib/cgroup.h for how the pieces are used together. Facts about the files: Linux, Documentation/admin-guide/cgroup-v2.rst. */
 #define _GNU_SOURCE
 #include "lib/cgroup.h"
+#include "lib/files.h"
 #include "lib/report-failure.h"
 
 #include <dirent.h>
@@ -33,24 +34,12 @@ enum { REMOVE_TRIES = 500 };
 /* Killed processes need a moment to die; one that is stuck in the kernel must not hold the caller for ever. */
 enum { END_MS = 1000 };
 
-static int close_keeping_errno(int fd, int result) {
-  int saved = errno;
-  close(fd);
-  errno = saved;
-  return result;
-}
-
 static int is_group_name(const char *name) {
   return strncmp(name, CGROUP_PREFIX, sizeof CGROUP_PREFIX - 1) == 0 && strchr(name, '/') == NULL;
 }
 
 static int open_group(int parent, const char *name) {
   return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-static void sleep_ms(int ms) {
-  struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000L};
-  nanosleep(&pause, NULL);
 }
 
 static long long now_ms(void) { return (long long)(now_ns() / 1000000); }
@@ -63,7 +52,7 @@ static ssize_t read_file(int group, const char *file, char text[SMALL_FILE]) {
   while (length < SMALL_FILE - 1) {
     ssize_t got = read(fd, text + length, (size_t)(SMALL_FILE - 1 - length));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return close_keeping_errno(fd, -1);
+    if (got < 0) return close_with(fd, -1);
     if (got == 0) break;
     length += got;
   }
@@ -84,24 +73,17 @@ static long long number_of(const char *text, const char *key) {
 }
 
 int cgroup_open(const char *parent) {
-  if (parent[0] != '/') {
-    errno = EINVAL;
-    return -1;
-  }
+  if (parent[0] != '/') return errno = EINVAL, -1;
   int fd = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return -1;
   struct statfs filesystem;
-  if (fstatfs(fd, &filesystem) != 0) return close_keeping_errno(fd, -1);
+  if (fstatfs(fd, &filesystem) != 0) return close_with(fd, -1);
   if (filesystem.f_type == CGROUP2_SUPER_MAGIC) return fd;
-  errno = ENOTSUP;
-  return close_keeping_errno(fd, -1);
+  return errno = ENOTSUP, close_with(fd, -1);
 }
 
 int cgroup_create(int parent, const char *name) {
-  if (!is_group_name(name)) {
-    errno = EINVAL;
-    return -1;
-  }
+  if (!is_group_name(name)) return errno = EINVAL, -1;
   if (mkdirat(parent, name, 0755) != 0) return -1;
   int group = open_group(parent, name);
   if (group >= 0) return group;
@@ -160,14 +142,14 @@ static int set_each_disk(int fd, const char *value) {
 int cgroup_set(int group, const char *file, const char *value) {
   int fd = openat(group, file, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? CGROUP_ABSENT : -1;
-  return close_keeping_errno(fd, strncmp(value, "* ", 2) == 0 ? set_each_disk(fd, value + 2) : write_value(fd, value));
+  return close_with(fd, strncmp(value, "* ", 2) == 0 ? set_each_disk(fd, value + 2) : write_value(fd, value));
 }
 
 static int visit_processes_of(int group, int (*visit)(pid_t, void *), void *data) {
   int fd = openat(group, "cgroup.procs", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? 0 : -1;
   FILE *list = fdopen(fd, "r");
-  if (list == NULL) return close_keeping_errno(fd, -1);
+  if (list == NULL) return close_with(fd, -1);
   int result = 0, pid;
   while (result == 0 && fscanf(list, "%d", &pid) == 1) result = visit((pid_t)pid, data);
   if (result == 0 && ferror(list)) result = -1;
@@ -183,7 +165,7 @@ static int each_child(int group, int (*act)(int, const char *, void *), void *da
   int fd = openat(group, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return -1;
   DIR *entries = fdopendir(fd);
-  if (entries == NULL) return close_keeping_errno(fd, -1);
+  if (entries == NULL) return close_with(fd, -1);
   int result = 0;
   struct dirent *entry;
   while (result == 0 && (entry = readdir(entries)) != NULL) {
@@ -205,7 +187,7 @@ static int visit_child(int parent, const char *name, void *data) {
   const struct visitor *visitor = data;
   int child = open_group(parent, name);
   if (child < 0) return errno == ENOENT ? 0 : -1;
-  return close_keeping_errno(child, cgroup_each_process(child, visitor->visit, visitor->data));
+  return close_with(child, cgroup_each_process(child, visitor->visit, visitor->data));
 }
 
 int cgroup_each_process(int group, int (*visit)(pid_t pid, void *data), void *data) {
@@ -260,15 +242,15 @@ int cgroup_wait_empty(int group, int timeout_ms) {
    * for that timer: look again after 1, 2, 4... ms instead of trusting poll alone. */
   for (int slice = 1;; slice *= 2) {
     int populated = is_populated(events);
-    if (populated <= 0) return close_keeping_errno(events, populated);
+    if (populated <= 0) return close_with(events, populated);
     long long left = end - now_ms();
     if (left <= 0) break;
     if (slice > 64) slice = 64;
     struct pollfd change = {.fd = events, .events = POLLPRI};
-    if (poll(&change, 1, left < slice ? (int)left : slice) < 0 && errno != EINTR) return close_keeping_errno(events, -1);
+    if (poll(&change, 1, left < slice ? (int)left : slice) < 0 && errno != EINTR) return close_with(events, -1);
   }
   errno = ETIMEDOUT;
-  return close_keeping_errno(events, -1);
+  return close_with(events, -1);
 }
 
 long cgroup_count_threads(int group) {
@@ -300,10 +282,7 @@ static void read_disk_bytes(int group, struct cgroup_usage *usage) {
   usage->read_bytes = usage->write_bytes = -1;
   int fd = openat(group, "io.stat", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   FILE *words = fd < 0 ? NULL : fdopen(fd, "r");
-  if (words == NULL) {
-    if (fd >= 0) close(fd);
-    return;
-  }
+  if (words == NULL) return (void)close_with(fd, 0);
   long long read = 0, written = 0;
   while (fscanf(words, "%63s", word) == 1) {
     if (strncmp(word, "rbytes=", 7) == 0) read += strtoll(word + 7, NULL, 10);
@@ -337,7 +316,7 @@ static int remove_group(int parent, const char *name, void *data);
 static int remove_children(int parent, const char *name) {
   int group = open_group(parent, name);
   if (group < 0) return errno == ENOENT ? 0 : -1;
-  return close_keeping_errno(group, each_child(group, remove_group, NULL));
+  return close_with(group, each_child(group, remove_group, NULL));
 }
 
 static int remove_group(int parent, const char *name, void *data) {
@@ -347,7 +326,7 @@ static int remove_group(int parent, const char *name, void *data) {
     if (errno != EBUSY) return -1;
     /* Busy means processes or groups inside; the first time it may be groups, afterwards it can only be a process that is still dying. */
     if (try == 0 && remove_children(parent, name) != 0) return -1;
-    if (try > 0) sleep_ms(1);
+    if (try > 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
   }
   errno = EBUSY;
   return -1;

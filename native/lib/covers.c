@@ -1,6 +1,7 @@
 #include "lib/covers.h"
 
 #include "lib/fd-message.h"
+#include "lib/files.h"
 #include "lib/sealed-memory.h"
 
 #include <errno.h>
@@ -50,11 +51,7 @@ static int sealed_covers(const struct guard *guard) {
 
 int covers_send(int socket, const struct guard *guard) {
   int fd = sealed_covers(guard);
-  if (fd < 0) return -1;
-  int done = message_send(socket, "", 1, &fd, 1), error = errno;
-  close(fd);
-  errno = error;
-  return done;
+  return fd < 0 ? -1 : close_with(fd, message_send(socket, "", 1, &fd, 1));
 }
 
 /* ---- in ---- */
@@ -119,8 +116,5 @@ int covers_receive(int socket, struct guard *guard) {
   if (got < 0) return -1;
   errno = EPIPE;
   if (got != 1 || count != 1) return -1; /* launch is gone */
-  int done = read_covers(guard, fds[0]), error = errno;
-  close(fds[0]);
-  errno = error;
-  return done;
+  return close_with(fds[0], read_covers(guard, fds[0]));
 }

@@ -1,11 +1,13 @@
 #include "lib/fd-message.h"
 
 #include "lib/clock.h"
+#include "lib/files.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 union control {
@@ -58,6 +60,14 @@ int stream_receive(int socket, void *bytes, size_t size, uint64_t until) {
     at += got, size -= (size_t)got;
   }
   return 0;
+}
+
+int socket_to(const char *path, int type) {
+  struct sockaddr_un name = {.sun_family = AF_UNIX};
+  if (strlen(path) >= sizeof name.sun_path) return errno = ENAMETOOLONG, -1;
+  memcpy(name.sun_path, path, strlen(path) + 1);
+  int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+  return fd < 0 || connect(fd, (struct sockaddr *)&name, sizeof name) == 0 ? fd : close_with(fd, -1);
 }
 
 int peer_is_same_user(int socket) {

@@ -13,6 +13,9 @@ int message_send(int socket, const void *bytes, size_t size, const int *fds, int
 /* Returns what recvmsg does; `fds` has room for MESSAGE_DESCRIPTORS_MAX, and *count of them came, close-on-exec. */
 ssize_t message_receive(int socket, void *bytes, size_t size, int flags, int *fds, int *count);
 
+/* A new socket of that type, connected to the one at `path`. -1 with errno. */
+int socket_to(const char *path, int type);
+
 /* Whether the process that has connected, or made the pair, or listens, is this user's. */
 int peer_is_same_user(int socket);
 

@@ -1,5 +1,8 @@
 #include "lib/file-lock.h"
 
+#include "lib/clock.h"
+#include "lib/files.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -16,22 +19,14 @@ int lock_open(const char *path) {
   struct stat status;
   int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0200);
   if (fd < 0 || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))) return fd;
-  close(fd);
-  errno = EINVAL;
-  return -1;
-}
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * (int64_t)1000 + now.tv_nsec / 1000000;
+  return errno = EINVAL, close_with(fd, -1);
 }
 
 int lock_take(int fd, unsigned patience_ms) {
-  for (int64_t deadline = now_ms() + patience_ms;;) {
+  for (uint64_t deadline = now_ns() + patience_ms * 1000000ull;;) {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) return 0;
     if (errno == EINTR) continue;
-    if (errno != EWOULDBLOCK || now_ms() >= deadline) return -1;
+    if (errno != EWOULDBLOCK || now_ns() >= deadline) return -1;
     nanosleep(&(struct timespec){0, PAUSE_MS * 1000000}, NULL);
   }
 }

@@ -89,7 +89,7 @@ int identity_at(const char *path, char *text, size_t room) {
   return describe_status(&status, text + used, room - (size_t)used) < 0 ? -1 : 0;
 }
 
-int identity_of_content(const char *path, char *text, size_t room) {
+static int identity_of_content(const char *path, char *text, size_t room) {
   struct stat status;
   if (stat(path, &status) < 0) return absent(errno, text, room);
   unsigned long long numbers[] = {status.st_dev, status.st_ino, status.st_mode, status.st_uid, (unsigned long long)status.st_size,
@@ -117,7 +117,8 @@ static int open_file(const char *directory, const struct key *key) {
 }
 
 /* The seal stands in the first record and covers everything after it. */
-int cached_is_sealed(const struct launchfile *file) {
+/* Is all of it node's work for this user? */
+static int cached_is_sealed(const struct launchfile *file) {
   struct entry entry;
   size_t position = 0;
   if (!launchfile_next(file, &position, &entry) || entry.verb != V_CHECK) return 0;

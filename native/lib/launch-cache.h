@@ -37,9 +37,6 @@ uint64_t key_sum(const struct key *key);
  * Returns a descriptor at offset 0 and the content, or -1: not there, or not ours. */
 int cached_open(const char *directory, const struct key *key, struct launchfile *file);
 
-/* Is all of it node's work for this user? */
-int cached_is_sealed(const struct launchfile *file);
-
 /* Does it have that seal? All of it is covered by it, so two files with one seal are the same. */
 int cached_has_seal(const struct launchfile *file, const char *seal, size_t length);
 
@@ -51,4 +48,3 @@ int guard_holds(const struct entry *entry);
 
 /* Reads the state of `path`, as in V_AT and V_CONTENT records. 0, or -1 when it cannot be read. */
 int identity_at(const char *path, char *text, size_t room);
-int identity_of_content(const char *path, char *text, size_t room);

@@ -1,9 +1,9 @@
 #include "lib/layer-copy.h"
 
+#include "lib/files.h"
 #include "lib/layer.h"
 #include "lib/syscalls.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <linux/fs.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 /* ---- content ---- */
 
-static int write_all(int fd, const char *bytes, size_t size, off_t at) {
+static int write_at(int fd, const char *bytes, size_t size, off_t at) {
   for (ssize_t done; size > 0; bytes += done, size -= (size_t)done, at += done)
     if ((done = pwrite(fd, bytes, size, at)) < 0) return -1;
   return 0;
@@ -28,7 +28,7 @@ static int copy_by_hand(int from, int to, off_t at, off_t end) {
   while (at < end) {
     size_t wanted = end - at < (off_t)sizeof bytes ? (size_t)(end - at) : sizeof bytes;
     ssize_t got = pread(from, bytes, wanted, at);
-    if (got < 0 || (got > 0 && write_all(to, bytes, (size_t)got, at) < 0)) return -1;
+    if (got < 0 || (got > 0 && write_at(to, bytes, (size_t)got, at) < 0)) return -1;
     if (got == 0) return 0;
     at += got;
   }
@@ -93,7 +93,6 @@ int copy_attributes(int directory, const struct stat *status) {
 }
 
 /* ---- objects ---- */
-
 
 static int close_both(int one, int other, int done) {
   int error = errno;
@@ -176,16 +175,11 @@ static int copy_whole_file(int from, const char *name, const struct stat *status
 }
 
 static int copy_entries(int from, int to) {
-  int copy = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), done = 0;
-  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+  int done = 0;
+  DIR *entries = entries_open(from);
   if (!entries) return -1;
-  for (struct dirent *entry; done == 0 && (errno = 0, entry = readdir(entries));)
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) done = copy_whole(from, entry->d_name, to, entry->d_name);
-  if (errno) done = -1;
-  int error = errno;
-  closedir(entries);
-  errno = error;
-  return done;
+  for (const char *name; done == 0 && (name = entries_next(entries));) done = copy_whole(from, name, to, name);
+  return entries_close(entries, done);
 }
 
 int copy_tree(int source, int to, const char *new_name) {

@@ -1,12 +1,13 @@
 #include "lib/layer.h"
 
+#include "lib/files.h"
 #include "lib/remove-tree.h"
 #include "lib/report-failure.h"
 #include "lib/run-record.h"
 #include "lib/seal.h"
 #include "lib/syscalls.h"
+#include "lib/text.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,13 +22,6 @@
 
 void layer_zone_name(size_t number, layer_name name) { snprintf(name, sizeof(layer_name), "zone.%zu", number); }
 
-static int give_up(int fd) {
-  int error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return -1;
-}
-
 int is_copied(const struct entry *zone) { return zone->verb == V_ZONE && strcmp(zone->word[2], "copy") == 0; }
 
 int layer_open_source(const struct entry *zone) {
@@ -36,8 +30,8 @@ int layer_open_source(const struct entry *zone) {
   errno = EINVAL;
   if (parse_number(zone->word[3], UINT64_MAX, &device) < 0 || parse_number(zone->word[4], UINT64_MAX, &inode) < 0) return -1;
   int fd = sys_openat2(AT_FDCWD, zone->word[0], O_RDONLY | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-  if (fd < 0 || fstat(fd, &status) < 0) return give_up(fd);
-  if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, give_up(fd);
+  if (fd < 0 || fstat(fd, &status) < 0) return close_with(fd, -1);
+  if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, close_with(fd, -1);
   return fd;
 }
 
@@ -60,11 +54,11 @@ static int open_first(int directory, const char *path, size_t length, uint64_t f
   for (;;) {
     size_t cut = cut_of(path, length);
     int is_last = cut == length;
-    if (cut == 0) return errno = length ? ENAMETOOLONG : EINVAL, fd == directory ? -1 : give_up(fd);
+    if (cut == 0) return errno = length ? ENAMETOOLONG : EINVAL, fd == directory ? -1 : close_with(fd, -1);
     memcpy(part, path, cut);
     part[cut] = 0;
     int below = open_short(fd, part, is_last ? flags : O_PATH | O_DIRECTORY);
-    if (fd != directory) give_up(fd);
+    if (fd != directory) close_with(fd, -1);
     if (below < 0 || is_last) return below;
     fd = below, path += cut + 1, length -= cut + 1;
   }
@@ -128,33 +122,22 @@ typedef char record_purpose[RUN_ID_MAX + 16];
 
 static void purpose_of(const char *id, record_purpose purpose) { snprintf(purpose, sizeof(record_purpose), "layer %s", id); }
 
-/* Behind its end. */
-static void put_seal(FILE *out, const char *id, const struct launchfile *file, const char *bytes, size_t size) {
-  unsigned char secret[SECRET_BYTES];
-  char seal[MAC_TEXT];
-  record_purpose purpose;
-  purpose_of(id, purpose);
-  seal_for(read_secret(file, secret) == 0 ? secret : NULL, purpose, bytes, size, seal);
-  fwrite(seal, 1, sizeof seal, out);
-}
-
 int layer_record(int layer, const char *id, const struct launchfile *file, struct timespec since) {
-  char *bytes = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&bytes, &size);
+  unsigned char secret[SECRET_BYTES];
+  record_purpose purpose;
+  size_t size;
+  FILE *out = text_begin();
   if (!out) return -1;
   fwrite(LAUNCH_FILE_MAGIC, 1, sizeof LAUNCH_FILE_MAGIC, out);
   put_zones(out, file);
   put_since(out, since);
   int has_boot = put_boot(out);
   fwrite("end", 1, sizeof "end", out);
-  if (fflush(out) == 0) put_seal(out, id, file, bytes, size);
-  if (fclose(out) != 0 || has_boot < 0) return free(bytes), -1;
-  int fd = openat(layer, LAYER_RECORD, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  int done = fd >= 0 && write(fd, bytes, size) == (ssize_t)size ? 0 : -1;
-  if (fd >= 0 && close(fd) < 0) done = -1;
-  free(bytes);
-  return done;
+  purpose_of(id, purpose);
+  const char *bytes = text_end_sealed(out, read_secret(file, secret) == 0 ? secret : NULL, purpose, &size);
+  int fd = bytes && has_boot == 0 ? openat(layer, LAYER_RECORD, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+  if (fd < 0 || write_all(fd, bytes, size) < 0) return close_with(fd, -1);
+  return close(fd);
 }
 
 /* ---- the directory ---- */
@@ -162,33 +145,26 @@ int layer_record(int layer, const char *id, const struct launchfile *file, struc
 /* Opened by name in a directory that only we can write: nothing in it is a link. */
 static int open_locked(int holder, const char *id) {
   int fd = openat(holder, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ? give_up(fd) : fd;
+  return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ? close_with(fd, -1) : fd;
 }
 
 int layer_create(const char *directory, const char *id) {
   if (!is_run_id(id)) return errno = EINVAL, -1;
   int holder = records_open(directory);
   if (holder < 0) return -1;
-  int fd = mkdirat(holder, id, 0700) < 0 ? -1 : open_locked(holder, id);
-  give_up(holder);
-  return fd;
+  return close_with(holder, mkdirat(holder, id, 0700) < 0 ? -1 : open_locked(holder, id));
 }
 
 int layer_open(const char *directory, const char *id) {
   if (!is_run_id(id)) return errno = ENOENT, -1;
   int holder = records_open(directory);
-  if (holder < 0) return -1;
-  int fd = open_locked(holder, id);
-  give_up(holder);
-  return fd;
+  return holder < 0 ? -1 : close_with(holder, open_locked(holder, id));
 }
 
 int layer_remove(const char *directory, const char *id) {
   if (!is_run_id(id)) return errno = EINVAL, -1;
   int holder = records_open(directory);
-  int done = holder < 0 ? -1 : remove_tree(holder, id);
-  if (holder >= 0) give_up(holder);
-  return done;
+  return close_with(holder, holder < 0 ? -1 : remove_tree(holder, id));
 }
 
 /* ---- whether anything was changed ---- */
@@ -214,33 +190,30 @@ static int has_own_entries(int upper, int lower, int levels);
 /* Both are closed. */
 static int has_own(int upper, int lower, int levels) {
   int found = !levels || upper < 0 || lower < 0 || has_other_mode(upper, lower) || is_marked(upper) || has_own_entries(upper, lower, levels);
-  if (upper >= 0) close(upper);
-  if (lower >= 0) close(lower);
-  return found;
+  return close_with(upper, close_with(lower, found));
 }
 
 /* Overlay makes each directory on the way to what a command has changed, and they stay when that is gone again: a command that makes a
  * file for a moment, as git does, has changed nothing. 1, also where it cannot be read or is too deep, or 0. */
 static int has_own_entries(int upper, int lower, int levels) {
-  int copy = openat(upper, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = 0;
-  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+  DIR *entries = entries_open(upper);
+  int found = 0;
   if (!entries) return 1;
-  for (struct dirent *entry; !found && (errno = 0, entry = readdir(entries));) {
-    const char *name = entry->d_name;
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
+  for (const char *name; !found && (name = entries_next(entries));)
     found = has_own(open_beneath(upper, name, O_RDONLY | O_DIRECTORY), open_beneath(lower, name, O_RDONLY | O_DIRECTORY), levels - 1);
-  }
-  if (!found && errno) found = 1;
-  closedir(entries);
-  return found;
+  return entries_close(entries, found) != 0;
 }
 
-static int zone_may_have_changes(int layer, size_t number, const struct entry *zone) {
+int layer_open_upper(int layer, size_t number) {
   char path[sizeof(layer_name) + sizeof LAYER_UPPER];
   layer_name name;
   layer_zone_name(number, name);
   snprintf(path, sizeof path, "%s/%s", name, LAYER_UPPER);
-  int upper = sys_openat2(layer, path, O_RDONLY | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+  return open_beneath(layer, path, O_RDONLY | O_DIRECTORY);
+}
+
+static int zone_may_have_changes(int layer, size_t number, const struct entry *zone) {
+  int upper = layer_open_upper(layer, number);
   if (upper < 0) return errno != ENOENT;
   return has_own(upper, layer_open_source(zone), DEEPEST);
 }
@@ -264,12 +237,10 @@ int layer_read_record(int layer, const char *id, struct launchfile *record, int 
   record_purpose purpose;
   int fd = open_beneath(layer, LAYER_RECORD, O_RDONLY);
   char *bytes = fd < 0 ? NULL : read_all(fd, RECORD_MAX, &size);
-  if (fd >= 0) give_up(fd);
+  close_with(fd, 0);
   if (!bytes) return -1;
-  if (size < MAC_TEXT || bytes[size - 1]) return errno = EBADMSG, -1;
   purpose_of(id, purpose);
-  size -= MAC_TEXT;
-  *is_sealed = is_sealed_for(bytes + size, purpose, bytes, size);
+  if (seal_take(bytes, &size, purpose, is_sealed) < 0) return -1;
   return launchfile_check(bytes, size, record, &problem) < 0 ? (errno = EBADMSG, -1) : 0;
 }
 
@@ -298,9 +269,7 @@ static int clean_zone(int layer, size_t number) {
   layer_name name;
   layer_zone_name(number, name);
   int zone = sys_openat2(layer, name, O_RDONLY | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
-  int done = zone < 0 ? -1 : remove_tree(zone, LAYER_WORK);
-  if (zone >= 0) give_up(zone);
-  return done;
+  return close_with(zone, zone < 0 ? -1 : remove_tree(zone, LAYER_WORK));
 }
 
 int layer_resume(int layer, const char *id, const struct launchfile *file) {

@@ -7,8 +7,7 @@
  *                            command's
  *     zone.N/up, zone.N/work upperdir and workdir of the N-th copy-on-write zone, in the order of the launch file; of one that is copied,
  *                            up is the copy
- *     seen                   what the zones had at the changed paths when a command ended (tools/layer-seen.h)
- *     known                  times of the zones that are our own doing (tools/layer-known.h)
+ *     notes                  what the zones had when a command ended, and times in them that are our own doing (tools/layer-notes.h)
  *     apply.K/               what the K-th apply took out of the zones, with its journal (tools/layer-journal.h)
  *     view/                  while a diff is made (tools/layer-view.h)
  */
@@ -43,6 +42,9 @@ int layer_remove(const char *directory, const char *id);
 /* The directory of the N-th zone. Its name fits into `name`. */
 typedef char layer_name[24];
 void layer_zone_name(size_t number, layer_name name);
+
+/* Its upper directory. -1 with errno. */
+int layer_open_upper(int layer, size_t number);
 
 /* The directory that a zone entry names: a descriptor, or -1 with errno, ESTALE where it was moved or replaced. */
 int layer_open_source(const struct entry *zone);

@@ -1,5 +1,6 @@
 #include "lib/make-directory.h"
 
+#include "lib/files.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
@@ -39,10 +40,7 @@ int make_directory_path(const char *path, int *failed) {
       name[length] = 0;
       next = make_step(at, name);
     }
-    int error = errno;
-    close(at);
-    errno = error;
-    at = next;
+    at = close_with(at, next);
     word += length + (word[length] == '/');
   }
   return at;

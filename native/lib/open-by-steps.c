@@ -1,5 +1,7 @@
 #include "lib/open-by-steps.h"
 
+#include "lib/files.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -55,9 +57,8 @@ int open_by_steps(int directory, const char *path, uint64_t flags, uint64_t reso
   int fd = openat(directory, path[0] == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
   for (char *name = next_name(&at); fd >= 0; name = next_name(&at)) {
     int is_last = at[strspn(at, "/")] == 0;
-    int next = open_step(fd, *name ? name : ".", is_last ? (int)flags : O_PATH | O_DIRECTORY, resolve), error = errno;
-    close(fd);
-    fd = next, errno = error;
+    int next = open_step(fd, *name ? name : ".", is_last ? (int)flags : O_PATH | O_DIRECTORY, resolve);
+    fd = close_with(fd, next);
     if (is_last) break;
   }
   return fd;

@@ -4,9 +4,9 @@
  */
 #include "lib/remove-tree.h"
 
+#include "lib/files.h"
 #include "lib/syscalls.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -20,17 +20,12 @@ struct removal {
   unsigned moved;
 };
 
-static int is_own_name(const char *name) { return strcmp(name, ".") == 0 || strcmp(name, "..") == 0; }
-
 /* By a descriptor: somebody may hold the directory open, and exchange its names. */
 static int make_accessible(int directory, const char *name) {
   char path[32];
   int fd = openat(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  int done = fd < 0 ? -1 : chmod(path, 0700), error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return done;
+  return close_with(fd, fd < 0 ? -1 : chmod(path, 0700));
 }
 
 static int move_up(struct removal *removal, int directory, const char *name) {
@@ -53,17 +48,11 @@ static int remove_name(int directory, const char *name) {
 
 /* Calls `remove_entry` for each name; the number of names, or -1 with errno. */
 static int for_each(struct removal *removal, int directory, int (*remove_entry)(struct removal *, int, const char *)) {
-  int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0;
-  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+  int count = 0, done = 0;
+  DIR *entries = entries_open(directory);
   if (!entries) return -1;
-  for (struct dirent *entry; count >= 0 && (errno = 0, entry = readdir(entries));) {
-    if (is_own_name(entry->d_name)) continue;
-    count = remove_entry(removal, directory, entry->d_name) < 0 ? -1 : count + 1;
-  }
-  int error = errno;
-  closedir(entries);
-  errno = error;
-  return error ? -1 : count;
+  for (const char *name; done == 0 && (name = entries_next(entries)); count++) done = remove_entry(removal, directory, name);
+  return entries_close(entries, done) < 0 ? -1 : count;
 }
 
 static int empty_entry(struct removal *removal, int directory, const char *name) {
@@ -77,10 +66,7 @@ static int top_entry(struct removal *removal, int directory, const char *name) {
   if (make_accessible(directory, name) < 0) return -1; /* overlay's own work directory has mode 0 */
   int fd = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;
-  done = for_each(removal, fd, empty_entry);
-  int error = errno;
-  close(fd);
-  errno = error;
+  done = close_with(fd, for_each(removal, fd, empty_entry));
   return done < 0 ? -1 : unlinkat(directory, name, AT_REMOVEDIR);
 }
 
@@ -98,9 +84,6 @@ int remove_tree(int directory, const char *name) {
   if (make_accessible(directory, name) < 0) return -1;
   int top = openat(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (top < 0) return -1;
-  done = remove_contents(top);
-  int error = errno;
-  close(top);
-  errno = error;
+  done = close_with(top, remove_contents(top));
   return done < 0 ? -1 : unlinkat(directory, name, AT_REMOVEDIR);
 }

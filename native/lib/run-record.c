@@ -1,6 +1,7 @@
 #include "lib/run-record.h"
 
 #include "lib/cgroup.h"
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 #include "lib/text.h"
@@ -35,9 +36,7 @@ static int open_private(int parent, const char *name) {
   if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST) return -1;
   int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 || is_private(fd)) return fd;
-  close(fd);
-  errno = EPERM;
-  return -1;
+  return errno = EPERM, close_with(fd, -1);
 }
 
 /* Cuts the last name off `path` and returns it; NULL without a directory above it. */
@@ -55,13 +54,8 @@ int records_open(const char *directory) {
   if (!own) return errno = EINVAL, -1;
   int base = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, RESOLVE_NO_MAGICLINKS);
   if (base < 0) return -1;
-  int holder = open_private(base, own), error = errno;
-  close(base);
-  if (holder < 0) return errno = error, -1;
-  int fd = open_private(holder, name);
-  error = errno;
-  close(holder);
-  return errno = error, fd;
+  int holder = close_with(base, open_private(base, own));
+  return holder < 0 ? -1 : close_with(holder, open_private(holder, name));
 }
 
 int records_look(int above, const char *below) {
@@ -69,8 +63,7 @@ int records_look(int above, const char *below) {
   uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
   int fd = sys_openat2(above, below, O_RDONLY | O_DIRECTORY, resolve);
   if (fd < 0 || (fstat(fd, &status) == 0 && (status.st_mode & 077) == 0)) return fd;
-  close(fd);
-  return errno = EPERM, -1;
+  return errno = EPERM, close_with(fd, -1);
 }
 
 /* A janitor may lock a fresh record before its maker does, and remove it: then the lock is on a deleted file. */
@@ -143,11 +136,8 @@ int record_listen(int directory, const char *id) {
   /* Through the descriptor: an address has room for 107 bytes only. */
   snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", directory, name);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
-  if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 8) == 0) return fd;
-  int error = errno;
-  close(fd);
-  return errno = error, -1;
+  if (fd < 0 || (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 8) == 0)) return fd;
+  return close_with(fd, -1);
 }
 
 void record_unlisten(int directory, const char *id) {
@@ -157,15 +147,9 @@ void record_unlisten(int directory, const char *id) {
 }
 
 const char *record_value(const struct record_content *content, const char *key, int n) {
-  const char *at = content->bytes, *end = at + content->size;
-  while (at < end) {
-    const char *nul = memchr(at, 0, (size_t)(end - at));
-    if (!nul) return NULL;
-    const char *value = nul + 1;
-    if (!memchr(value, 0, (size_t)(end - value))) return NULL;
-    if (strcmp(at, key) == 0 && n-- == 0) return value;
-    at = value + strlen(value) + 1;
-  }
+  const char *at = content->bytes, *end = at + content->size, *found, *value;
+  while ((found = take_word(&at, end)) && (value = take_word(&at, end)))
+    if (strcmp(found, key) == 0 && n-- == 0) return value;
   return NULL;
 }
 
@@ -222,17 +206,14 @@ static int clean_up_after(const struct record_content *content, int patience_ms)
 typedef int visitor(int directory, const char *name, int fd, void *data);
 
 static int each_file(int directory, visitor *visit, void *data) {
-  int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+  DIR *entries = entries_open(directory);
   if (!entries) return -1;
   int stop = 0;
-  struct dirent *entry;
-  while (!stop && (entry = readdir(entries))) {
-    if (!is_run_id(entry->d_name)) continue;
-    int fd = openat(directory, entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* another user's may have a lease */
+  for (const char *name; !stop && (name = entries_next(entries));) {
+    if (!is_run_id(name)) continue;
+    int fd = openat(directory, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* another user's may have a lease */
     if (fd < 0) continue; /* its run has just ended */
-    stop = visit(directory, entry->d_name, fd, data);
-    close(fd);
+    stop = close_with(fd, visit(directory, name, fd, data));
   }
   closedir(entries);
   return stop;

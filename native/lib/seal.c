@@ -1,5 +1,9 @@
 #include "lib/seal.h"
 
+#include "lib/files.h"
+#include "lib/text.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -105,7 +109,10 @@ static void begin_with(struct blake *blake, const unsigned char key[SECRET_BYTES
   add(blake, block, sizeof block);
 }
 
-/* The MAC covers the purpose with its NUL (nothing for NULL), then the bytes. */
+/*
+ * HMAC (RFC 2104) with BLAKE2b-512 (RFC 7693): `createHmac('blake2b512', key)` of node. Three cycles a byte in plain C; SHA-256 without
+ * special instructions takes ten. It covers the purpose with its NUL (nothing for NULL), then the bytes.
+ */
 static void mac_for(const unsigned char key[SECRET_BYTES], const char *purpose, const void *bytes, size_t size, unsigned char tag[MAC_BYTES]) {
   struct blake blake;
   begin_with(&blake, key, 0x36);
@@ -115,10 +122,6 @@ static void mac_for(const unsigned char key[SECRET_BYTES], const char *purpose, 
   begin_with(&blake, key, 0x5c);
   add(&blake, tag, MAC_BYTES);
   finish(&blake, tag);
-}
-
-void mac_of(const unsigned char key[SECRET_BYTES], const void *bytes, size_t size, unsigned char tag[MAC_BYTES]) {
-  mac_for(key, NULL, bytes, size, tag);
 }
 
 /* ---- the secret ---- */
@@ -132,9 +135,7 @@ static int is_ours(int fd, mode_t type, mode_t forbidden) {
 /* Closes what it opened and does not accept. */
 static int open_ours(int parent, const char *name, int flags, mode_t type, mode_t forbidden) {
   int fd = openat(parent, name, flags | O_CLOEXEC);
-  if (fd < 0 || is_ours(fd, type, forbidden)) return fd;
-  close(fd);
-  return -1;
+  return fd < 0 || is_ours(fd, type, forbidden) ? fd : close_with(fd, -1);
 }
 
 static int read_from(int directory, unsigned char secret[SECRET_BYTES]) {
@@ -151,11 +152,8 @@ static int read_from(int directory, unsigned char secret[SECRET_BYTES]) {
 static int read_below(const char *base, mode_t forbidden, unsigned char secret[SECRET_BYTES]) {
   int parent = open_ours(AT_FDCWD, base, O_PATH | O_DIRECTORY, S_IFDIR, forbidden);
   if (parent < 0) return -1;
-  int directory = open_ours(parent, OWN_DIRECTORY, O_PATH | O_DIRECTORY | O_NOFOLLOW, S_IFDIR, 077);
-  int done = directory < 0 ? -1 : read_from(directory, secret);
-  if (directory >= 0) close(directory);
-  close(parent);
-  return done;
+  int directory = close_with(parent, open_ours(parent, OWN_DIRECTORY, O_PATH | O_DIRECTORY | O_NOFOLLOW, S_IFDIR, 077));
+  return directory < 0 ? -1 : close_with(directory, read_from(directory, secret));
 }
 
 /* Below /tmp or in a home a command may have made the directory, and the key in it. */
@@ -188,12 +186,14 @@ static int is_tag(const char *text, const unsigned char tag[MAC_BYTES]) {
   return strspn(text, "0123456789abcdef") == MAC_TEXT - 1 && difference == 0;
 }
 
-int is_sealed(const char *text, const void *bytes, size_t size) {
+static int is_sealed_for(const char *text, const char *purpose, const void *bytes, size_t size) {
   unsigned char secret[SECRET_BYTES], tag[MAC_BYTES];
   if (secret_read(secret) < 0) return 0;
-  mac_of(secret, bytes, size, tag);
+  mac_for(secret, purpose, bytes, size, tag);
   return is_tag(text, tag);
 }
+
+int is_sealed(const char *text, const void *bytes, size_t size) { return is_sealed_for(text, NULL, bytes, size); }
 
 void seal_for(const unsigned char *secret, const char *purpose, const void *bytes, size_t size, char text[MAC_TEXT]) {
   unsigned char tag[MAC_BYTES] = {0};
@@ -201,9 +201,18 @@ void seal_for(const unsigned char *secret, const char *purpose, const void *byte
   for (int i = 0; i < MAC_BYTES; i++) snprintf(text + 2 * (size_t)i, 3, "%02x", tag[i]);
 }
 
-int is_sealed_for(const char *text, const char *purpose, const void *bytes, size_t size) {
-  unsigned char secret[SECRET_BYTES], tag[MAC_BYTES];
-  if (secret_read(secret) < 0) return 0;
-  mac_for(secret, purpose, bytes, size, tag);
-  return is_tag(text, tag);
+const char *text_end_sealed(FILE *out, const unsigned char *secret, const char *purpose, size_t *size) {
+  char seal[MAC_TEXT];
+  const char *bytes = text_end(size);
+  if (!bytes) return NULL;
+  seal_for(secret, purpose, bytes, *size, seal);
+  fwrite(seal, 1, sizeof seal, out);
+  return text_end(size);
+}
+
+int seal_take(const char *bytes, size_t *size, const char *purpose, int *is_sealed) {
+  if (*size < MAC_TEXT || bytes[*size - 1]) return errno = EBADMSG, -1;
+  *size -= MAC_TEXT;
+  *is_sealed = is_sealed_for(bytes + *size, purpose, bytes, *size);
+  return 0;
 }

@@ -10,16 +10,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define SECRET_BYTES 32
 #define MAC_BYTES 64
 #define MAC_TEXT (2 * MAC_BYTES + 1)
-
-/*
- * HMAC (RFC 2104) with BLAKE2b-512 (RFC 7693): `createHmac('blake2b512', key)` of node. Three cycles a byte in plain C; SHA-256 without
- * special instructions takes ten.
- */
-void mac_of(const unsigned char key[SECRET_BYTES], const void *bytes, size_t size, unsigned char tag[MAC_BYTES]);
 
 /* Reads this user's secret. 0, or -1 when there is none that is safely ours. */
 int secret_read(unsigned char secret[SECRET_BYTES]);
@@ -32,8 +27,10 @@ int secret_read_in(const char *directory, unsigned char secret[SECRET_BYTES]);
  * MAC_TEXT; all zeros, which is never a seal, without a secret (NULL).
  */
 void seal_for(const unsigned char *secret, const char *purpose, const void *bytes, size_t size, char text[MAC_TEXT]);
-/* Whether it is, by this user's secret; the same time wherever they differ. */
-int is_sealed_for(const char *text, const char *purpose, const void *bytes, size_t size);
+/* Ends the text of text_begin (lib/text.h) with its seal. Returns as text_end. */
+const char *text_end_sealed(FILE *out, const unsigned char *secret, const char *purpose, size_t *size);
+/* Takes the seal off the end of such a text: `is_sealed` by this user's secret, for that purpose. -1 with EBADMSG for one that is too short. */
+int seal_take(const char *bytes, size_t *size, const char *purpose, int *is_sealed);
 
 /* Is `text` the seal of these bytes, in hexadecimal? Takes the same time wherever the two differ. */
 int is_sealed(const char *text, const void *bytes, size_t size);

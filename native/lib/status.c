@@ -1,5 +1,6 @@
 #include "lib/status.h"
 
+#include "lib/files.h"
 #include "lib/json-text.h"
 #include "lib/text.h"
 
@@ -270,16 +271,9 @@ const char *status_line(const struct outcome *outcome, size_t *size) {
 }
 
 int status_write(int fd, const struct outcome *outcome) {
-  size_t size = 0, sent = 0;
+  size_t size = 0;
   const char *line = status_line(outcome, &size);
-  if (!line) return -1;
-  while (sent < size) {
-    ssize_t got = write(fd, line + sent, size - sent);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) break;
-    sent += (size_t)got;
-  }
-  return sent == size ? 0 : -1;
+  return line ? write_all(fd, line, size) : -1;
 }
 
 void status_print(const struct outcome *outcome) {

@@ -1,5 +1,8 @@
 #include "lib/text.h"
 
+#include <errno.h>
+#include <string.h>
+
 static FILE *out;
 static char *bytes;
 static size_t used;
@@ -15,4 +18,11 @@ char *text_end(size_t *size) {
   bytes[used] = 0; /* a longer one may have stood there */
   *size = used;
   return bytes;
+}
+
+const char *take_word(const char **at, const char *end) {
+  const char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
+  if (!nul) return errno = EBADMSG, NULL;
+  *at = nul + 1;
+  return word;
 }

@@ -1,10 +1,10 @@
 #include "net/dns-message.h"
 
+#include "net/dns-name.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#define HEADER 12
-#define CLASS_INTERNET 1
 #define TYPE_OPT 41
 /* Seconds: short, since a listed name may move, and asking again costs next to nothing. */
 #define TIME_TO_LIVE 5
@@ -12,39 +12,23 @@
 #define ERROR_BLOCKED 15  /* and the one of its codes that means "by policy of the operator" */
 #define OUR_SIZE 1232     /* what fits a packet everywhere, as DNS flag day 2020 has it */
 
-static uint16_t get16(const unsigned char *at) { return (uint16_t)(at[0] << 8 | at[1]); }
-
 /* ---- questions ---- */
 
-/* Labels as text with dots. A byte that belongs to no host name makes the name none, but not the message wrong. */
-static int read_name(const unsigned char *bytes, size_t size, size_t *at, struct dns_question *question) {
-  char text[256];
-  size_t length = 0;
-  int is_plain = 1;
-  for (;;) {
-    if (*at >= size) return -1;
-    size_t label = bytes[(*at)++];
-    if (label == 0) break;
-    if (label > 63 || label > size - *at || length + label + 1 >= sizeof text) return -1; /* a question has no pointers */
-    for (size_t i = 0; i < label; i++) {
-      unsigned char c = bytes[*at + i];
-      is_plain &= c > ' ' && c < 0x7f && c != '.';
-      text[length++] = (char)c;
-    }
-    text[length++] = '.';
-    *at += label;
-  }
-  question->is_host = is_plain && host_name_canonical(text, length, question->name) == 0;
+/* A name of other bytes than host names have makes the question one about no host, but not the message wrong. */
+static int read_name(const struct dns_bytes *message, size_t *at, struct dns_question *question) {
+  char text[DNS_NAME_TEXT];
+  if (dns_read_name(message, at, 0, text) < 0) return -1;
+  question->is_host = host_name_canonical(text, strlen(text), question->name) == 0;
   if (!question->is_host) question->name[0] = 0;
   return 0;
 }
 
 /* The rest may hold one record, OPT of the root. */
 static int read_additional(const unsigned char *bytes, size_t size, size_t at, struct dns_question *question) {
-  for (unsigned count = get16(bytes + 10); count > 0; count--) {
+  for (unsigned count = dns_get16(bytes + 10); count > 0; count--) {
     if (at + 11 > size || bytes[at] != 0) return -1; /* a record with a name other than the root cannot be OPT, and we take no other */
-    size_t data = get16(bytes + at + 9);
-    question->has_edns |= get16(bytes + at + 1) == TYPE_OPT;
+    size_t data = dns_get16(bytes + at + 9);
+    question->has_edns |= dns_get16(bytes + at + 1) == TYPE_OPT;
     at += 11;
     if (data > size - at) return -1;
     at += data;
@@ -53,18 +37,18 @@ static int read_additional(const unsigned char *bytes, size_t size, size_t at, s
 }
 
 int dns_read_question(const unsigned char *bytes, size_t size, struct dns_question *question) {
-  size_t at = HEADER;
+  size_t at = DNS_HEADER;
   *question = (struct dns_question){0};
-  if (size < HEADER || size > DNS_QUESTION_MAX || bytes[2] & 0x80) return -1; /* too small, or an answer itself */
+  if (size < DNS_HEADER || size > DNS_QUESTION_MAX || bytes[2] & 0x80) return -1; /* too small, or an answer itself */
   if (bytes[2] & 0x78) return DNS_NOT_IMPLEMENTED;
-  if (get16(bytes + 4) != 1 || get16(bytes + 6) != 0 || get16(bytes + 8) != 0) return DNS_FORMAT_ERROR;
-  if (read_name(bytes, size, &at, question) < 0 || size - at < 4) return DNS_FORMAT_ERROR;
-  question->type = get16(bytes + at);
-  uint16_t class = get16(bytes + at + 2);
+  if (dns_get16(bytes + 4) != 1 || dns_get16(bytes + 6) != 0 || dns_get16(bytes + 8) != 0) return DNS_FORMAT_ERROR;
+  if (read_name(&(struct dns_bytes){bytes, size}, &at, question) < 0 || size - at < 4) return DNS_FORMAT_ERROR;
+  question->type = dns_get16(bytes + at);
+  uint16_t class = dns_get16(bytes + at + 2);
   at += 4;
-  question->size = at - HEADER;
+  question->size = at - DNS_HEADER;
   if (read_additional(bytes, size, at, question) < 0) return DNS_FORMAT_ERROR;
-  return class == CLASS_INTERNET ? DNS_NO_ERROR : DNS_REFUSED;
+  return class == DNS_CLASS_INTERNET ? DNS_NO_ERROR : DNS_REFUSED;
 }
 
 int dns_reverse_address(const char *name, uint32_t *address) {
@@ -97,24 +81,14 @@ static void put_bytes(struct writer *to, const void *bytes, size_t size) {
 
 /* A record about the name of the question, which is at offset 12. */
 static void put_record_head(struct writer *to, uint16_t type) {
-  put16(to, 0xc000 | HEADER);
-  put16(to, type), put16(to, CLASS_INTERNET), put32(to, TIME_TO_LIVE);
-}
-
-static void put_name(struct writer *to, const char *name) {
-  for (;;) {
-    size_t label = strcspn(name, ".");
-    put8(to, (unsigned)label), put_bytes(to, name, label);
-    if (!name[label]) break;
-    name += label + 1;
-  }
-  put8(to, 0);
+  put16(to, 0xc000 | DNS_HEADER);
+  put16(to, type), put16(to, DNS_CLASS_INTERNET), put32(to, TIME_TO_LIVE);
 }
 
 static int put_answer(struct writer *to, const struct dns_question *question, const struct dns_answer *answer) {
   if (question->type == DNS_PTR && answer->name) {
     put_record_head(to, DNS_PTR);
-    put16(to, (unsigned)strlen(answer->name) + 2), put_name(to, answer->name);
+    put16(to, (unsigned)strlen(answer->name) + 2), to->size += dns_put_name(to->bytes + to->size, answer->name);
     return 1;
   }
   if (!answer->address || (question->type != DNS_A && question->type != DNS_AAAA)) return 0;
@@ -139,7 +113,7 @@ size_t dns_write_answer(const unsigned char *bytes, const struct dns_question *q
   put8(&writer, 0x80 | (bytes[2] & 0x79));                       /* an answer; opcode and "recursion desired" as they came */
   put8(&writer, 0x80 | answer->code);                            /* recursion is available */
   put16(&writer, question->size > 0), put16(&writer, 0), put16(&writer, 0), put16(&writer, question->has_edns ? 1 : 0);
-  put_bytes(&writer, bytes + HEADER, question->size); /* letters in the case in which they came */
+  put_bytes(&writer, bytes + DNS_HEADER, question->size); /* letters in the case in which they came */
   to[7] = (unsigned char)(answer->code == DNS_NO_ERROR && put_answer(&writer, question, answer));
   if (question->has_edns) put_edns(&writer, answer->is_blocked);
   return writer.size;

@@ -5,9 +5,9 @@
 #include "net/address.h"
 #include "net/questions.h"
 #include "net/rows.h"
+#include "net/sockets.h"
 #include "net/verdicts.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,7 +150,7 @@ static void on_client(struct source *source, uint32_t events) {
   struct client *client = (struct client *)source;
   (void)events;
   ssize_t got = recv(source->fd, client->bytes + client->have, sizeof client->bytes - client->have, MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (is_not_yet(got)) return;
   if (got <= 0) return close_client(client);
   client->have += (size_t)got;
   take_lines(client);
@@ -165,8 +165,7 @@ static int is_owner(int fd) {
 
 static void on_listener(struct source *source, uint32_t events) {
   (void)events;
-  int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0 && errno != EAGAIN) usleep(1000); /* out of descriptors or memory: it stays ready */
+  int fd = socket_accept(source->fd);
   if (fd < 0) return;
   struct client *client = is_owner(fd) && client_count < CLIENTS_MAX ? calloc(1, sizeof *client) : NULL;
   if (!client) return (void)close(fd);

@@ -35,3 +35,8 @@ int host_name_canonical(const char *text, size_t size, char name[HOST_NAME_BYTES
   }
   return is_number(name + start) ? -1 : 0;
 }
+
+int host_name_is_below(const char *name, const char *above) {
+  size_t length = strlen(name), end = strlen(above);
+  return length > end + 1 && name[length - end - 1] == '.' && strcmp(name + length - end, above) == 0;
+}

@@ -105,10 +105,7 @@ static struct host *known_by(const char *name) {
   return NULL;
 }
 
-static int is_below(const char *name, const char *below) {
-  size_t length = strlen(name), end = strlen(below);
-  return end == 0 || (length > end + 1 && name[length - end - 1] == '.' && strcmp(name + length - end, below) == 0);
-}
+static int is_below(const char *name, const char *below) { return !*below || host_name_is_below(name, below); }
 
 /* The longest: the plan has given it the ports of the others, too. */
 static struct wildcard *wildcard_of(const char *name) {

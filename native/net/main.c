@@ -24,13 +24,12 @@
 #include "net/own-address.h"
 #include "net/proxy.h"
 #include "net/publish.h"
-#include "net/questions.h"
 #include "net/refused.h"
 #include "net/relay.h"
-#include "net/resolver.h"
 #include "net/rows.h"
 #include "net/stock.h"
 #include "net/terminator.h"
+#include "net/timers.h"
 #include "net/upstream.h"
 #include "net/verdicts.h"
 
@@ -99,25 +98,7 @@ static void on_launch(struct source *source, uint32_t events) {
   is_over = 1;
 }
 
-static int sooner(int a, int b) { return a < 0 || (b >= 0 && b < a) ? b : a; }
-
-static uint64_t due(void *of) {
-  int ms = sooner(sooner(relay_patience(), resolver_patience()), sooner(name_server_patience(), proxy_patience()));
-  ms = sooner(ms, questions_patience());
-  (void)of;
-  return ms < 0 ? 0 : now_ns() + (uint64_t)ms * 1000000;
-}
-
-static void check_time(void *of) {
-  (void)of;
-  relay_check_time();
-  resolver_check_time();
-  name_server_check_time();
-  proxy_check_time();
-  questions_check_time();
-}
-
-static const struct part PARTS[] = {{due, check_time}, {NULL, NULL}};
+static const struct part PARTS[] = {{timers_due, timers_check}, {NULL, NULL}};
 
 int main(int argc, char **argv) {
   fail_through(NET_CONTROL);

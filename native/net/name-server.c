@@ -1,13 +1,15 @@
 #include "net/name-server.h"
 
-#include "lib/report-failure.h"
+#include "lib/loop.h"
 #include "net/dns-message.h"
 #include "net/questions.h"
 #include "net/resolver.h"
+#include "net/sockets.h"
+#include "net/timers.h"
 #include "net/upstream.h"
 #include "net/verdicts.h"
 
-#include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,13 +20,11 @@
 #define DATAGRAMS_A_TURN 64
 #define READS_A_TURN 16 /* of one client over TCP, then it is the others' turn */
 #define CLIENT_NS 10000000000ull /* for a client over TCP between two questions (RFC 7766, 6.2.3) */
-#define TICK_MS 250
 
 /* A program that asks over TCP. */
 struct client {
   struct source source; /* first: it is freed by it */
-  struct client *next, **link;
-  uint64_t until;       /* it may keep silent, CLOCK_MONOTONIC */
+  struct timer silence; /* between questions alone: the resolver has its own limit */
   int pending;          /* one question at a time; the next is read when it has been answered */
   int closing;          /* when that has happened */
   int is_reading;       /* read_more is at work, and continues with the questions answered meanwhile */
@@ -48,7 +48,6 @@ struct pending {
 };
 
 static struct source datagrams = {.fd = -1}, listener = {.fd = -1};
-static struct client *clients;
 static int pending_count, client_count;
 
 static void read_more(struct client *client);
@@ -57,17 +56,19 @@ static void read_more(struct client *client);
 
 static void close_client(struct client *client) {
   client->closing = 1;
+  timer_stop(&client->silence);
   if (client->pending) return (void)loop_watch(&client->source, 0);
-  if ((*client->link = client->next)) client->next->link = client->link;
   loop_close(&client->source);
   loop_free(client);
   client_count--;
 }
 
+static void on_silence(struct timer *timer) { close_client((struct client *)((char *)timer - offsetof(struct client, silence))); }
+
 static void send_to_client(struct client *client, const unsigned char *bytes, size_t size) {
   unsigned char framed[2 + DNS_ANSWER_MAX] = {(unsigned char)(size >> 8), (unsigned char)size};
   memcpy(framed + 2, bytes, size);
-  client->until = now_ns() + CLIENT_NS;
+  timer_start(&client->silence, CLIENT_NS, on_silence);
   if (!client->closing && send(client->source.fd, framed, size + 2, MSG_NOSIGNAL) != (ssize_t)size + 2) client->closing = 1;
 }
 
@@ -118,7 +119,7 @@ static int resolve(const struct asker *asker, const unsigned char *bytes, size_t
   *pending = (struct pending){.waiter = {.resolved = on_resolved}, .asker = *asker, .question = *question, .size = size};
   memcpy(pending->bytes, bytes, size);
   pending_count++;
-  if (asker->client) asker->client->pending = 1;
+  if (asker->client) asker->client->pending = 1, timer_stop(&asker->client->silence);
   if (resolver_ask(host, &pending->waiter) == 0) return 0;
   if (asker->client) asker->client->pending = 0;
   pending_count--;
@@ -127,10 +128,7 @@ static int resolve(const struct asker *asker, const unsigned char *bytes, size_t
   return -1;
 }
 
-static int is_localhost(const char *name) {
-  size_t length = strlen(name);
-  return strcmp(name, "localhost") == 0 || (length > 10 && strcmp(name + length - 10, ".localhost") == 0);
-}
+static int is_localhost(const char *name) { return strcmp(name, "localhost") == 0 || host_name_is_below(name, "localhost"); }
 
 static void answer_localhost(const struct asker *asker, const unsigned char *bytes, const struct dns_question *question) {
   struct address loopback = {.bytes = {[15] = 1}};
@@ -214,7 +212,7 @@ static void read_more(struct client *client) {
   answer_all(client);
   for (int reads = 0; reads < READS_A_TURN && !client->pending && !client->closing; reads++) {
     ssize_t got = recv(client->source.fd, client->bytes + client->have, sizeof client->bytes - client->have, 0);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) break;
+    if (is_not_yet(got)) break;
     if (got <= 0) client->closing = 1;
     else client->have += (size_t)got, answer_all(client);
   }
@@ -229,27 +227,14 @@ static void on_client(struct source *source, uint32_t events) {
 
 static void on_listener(struct source *source, uint32_t events) {
   (void)events;
-  int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0 && errno != EAGAIN) usleep(1000); /* out of descriptors or memory: it stays ready */
+  int fd = socket_accept(source->fd);
   if (fd < 0) return;
   struct client *client = client_count < CLIENTS_MAX ? calloc(1, sizeof *client) : NULL;
   if (!client) return (void)close(fd);
-  *client = (struct client){.source = {.fd = fd, .ready = on_client}, .next = clients, .link = &clients, .until = now_ns() + CLIENT_NS};
-  if (clients) clients->link = &client->next;
-  clients = client;
+  *client = (struct client){.source = {.fd = fd, .ready = on_client}};
+  timer_start(&client->silence, CLIENT_NS, on_silence);
   client_count++;
   read_more(client);
-}
-
-int name_server_patience(void) { return clients ? TICK_MS : -1; }
-
-/* Only clients between questions are timed here: the resolver has its own limit. */
-void name_server_check_time(void) {
-  uint64_t now = now_ns();
-  for (struct client *client = clients, *next; client; client = next) {
-    next = client->next;
-    if (!client->pending && now >= client->until) close_client(client);
-  }
 }
 
 int name_server_on_tcp(int fd) {

@@ -8,7 +8,3 @@
 /* Both take the descriptor. -1 with errno. */
 int name_server_on_udp(int fd);
 int name_server_on_tcp(int fd);
-/* Milliseconds until name_server_check_time has something to do; -1 = nothing. */
-int name_server_patience(void);
-/* Closes connections of clients that have kept silent for too long. */
-void name_server_check_time(void);

@@ -4,10 +4,13 @@
 #include "net/http-head.h"
 #include "lib/loop.h"
 #include "net/relay.h"
+#include "net/sockets.h"
 #include "net/socks-message.h"
+#include "net/timers.h"
 #include "net/verdicts.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +20,6 @@
 #define CLIENTS_MAX 64 /* that have not said where they want to go, or have been refused; further ones wait in the kernel */
 #define ASK_NS 10000000000ull
 #define LEAVE_NS 1000000000ull /* for a client to take its refusal */
-#define TICK_MS 250
 #define ANSWER_MAX 1024
 
 struct listener {
@@ -27,9 +29,8 @@ struct listener {
 
 struct client {
   struct source source; /* first: it is freed by it */
-  struct client *next, **link;
+  struct timer timer;
   const struct protocol *protocol;
-  uint64_t until;
   int is_greeted; /* SOCKS: the request is next */
   size_t have;
   unsigned char bytes[HTTP_HEAD_MAX];
@@ -51,7 +52,6 @@ struct protocol {
 };
 
 static struct listener listeners[2] = {{.source.fd = -1}, {.source.fd = -1}};
-static struct client *clients;
 static unsigned client_count;
 
 /* ---- clients ---- */
@@ -63,8 +63,7 @@ static void watch_listeners(void) {
 }
 
 static void forget(struct client *client) {
-  *client->link = client->next;
-  if (client->next) client->next->link = client->link;
+  timer_stop(&client->timer);
   loop_free(client);
   client_count--;
   watch_listeners();
@@ -86,15 +85,13 @@ static int release(struct client *client) {
   return -1;
 }
 
+static void on_time(struct timer *timer) { end((struct client *)((char *)timer - offsetof(struct client, timer))); }
+
 static struct client *new_client(int fd, void (*ready)(struct source *, uint32_t), uint64_t patience) {
   struct client *client = calloc(1, sizeof *client);
   if (!client) return close(fd), NULL;
   client->source = (struct source){.fd = fd, .ready = ready};
-  client->until = now_ns() + patience;
-  client->next = clients;
-  client->link = &clients;
-  if (clients) clients->link = &client->next;
-  clients = client;
+  timer_start(&client->timer, patience, on_time);
   client_count++;
   if (loop_watch(&client->source, EPOLLIN) == 0) return client;
   end(client);
@@ -105,7 +102,7 @@ static void on_leaving(struct source *source, uint32_t events) {
   char nothing[4096];
   (void)events;
   ssize_t got = recv(source->fd, nothing, sizeof nothing, 0);
-  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) end((struct client *)source);
+  if (got <= 0 && !is_not_yet(got)) end((struct client *)source);
 }
 
 /* A socket that is closed with something unread is reset, and the other end may lose the answer: it is read until the client ends. */
@@ -114,25 +111,7 @@ static void answer_and_leave(int fd, const char *answer, size_t size) {
   (void)new_client(fd, on_leaving, LEAVE_NS);
 }
 
-int proxy_patience(void) { return clients ? TICK_MS : -1; }
-
-void proxy_check_time(void) {
-  uint64_t now = now_ns();
-  for (struct client *client = clients, *next; client; client = next) {
-    next = client->next;
-    if (now >= client->until) end(client);
-  }
-}
-
 /* ---- where to ---- */
-
-/* Gives the relay a connection whose request could be parsed. */
-struct way {
-  const struct target *target;
-  const char *first, *reply;
-  size_t first_size, reply_size;
-  uint64_t left;
-};
 
 /* A stand-in address means its name: a client may look names up and then ask for the address. */
 static void name_stand_in(struct target *target) {
@@ -142,26 +121,22 @@ static void name_stand_in(struct target *target) {
   copy_text(target->name, sizeof target->name, host->name);
 }
 
-static void begin(struct client *client, const struct way *way, struct host *host, struct net_row *row) {
+/* Gives the relay a client whose request could be parsed: `request` says what the two ends get first. */
+static void go(struct client *client, const struct target *target, struct relay_request request) {
   const struct protocol *protocol = client->protocol;
-  struct relay_request request = {.fd = release(client), .host = host, .literal = way->target->address, .port = way->target->port, .row = row,
-                                  .first = way->first, .first_size = way->first_size, .left = way->left,
-                                  .reply = way->reply, .reply_size = way->reply_size, .failed = protocol->failed};
-  if (request.fd >= 0 && relay_begin(&request) == 0) return;
-  if (host) hosts_release(host);
-  if (request.fd >= 0) protocol->refuse(request.fd, &(struct refusal){.target = way->target, .error = EAGAIN});
-}
-
-static void go(struct client *client, const struct way *way) {
-  struct refusal refusal = {.target = way->target, .error = EACCES};
-  int is_allowed;
-  struct net_row *row = verdict_of_target(way->target, &is_allowed, &refusal.rule);
-  struct host *host = is_allowed && way->target->is_name ? hosts_find(way->target->name) : NULL;
-  if (is_allowed && way->target->is_name && !host) refusal.error = EAGAIN;
-  if (is_allowed && refusal.error == EACCES) return begin(client, way, host, row);
-  const struct protocol *protocol = client->protocol;
-  int fd = release(client);
-  if (fd >= 0) protocol->refuse(fd, &refusal);
+  struct judgement judgement = verdict_of_connection(target->is_name ? target->name : NULL, &target->address, target->port, &request.row);
+  struct refusal refusal = {.target = target, .rule = judgement.rule, .error = EACCES};
+  request.fd = release(client);
+  if (request.fd < 0) return;
+  if (judgement.is_allowed) {
+    request.host = target->is_name ? hosts_find(target->name) : NULL;
+    request.literal = target->address, request.port = target->port;
+    request.failed = protocol->failed;
+    if ((request.host || !target->is_name) && relay_begin(&request) == 0) return;
+    if (request.host) hosts_release(request.host);
+    refusal = (struct refusal){.target = target, .error = EAGAIN};
+  }
+  protocol->refuse(request.fd, &refusal);
 }
 
 static struct target target_of(const struct host *host, const struct address *address, uint16_t port) {
@@ -237,9 +212,9 @@ static void http_go(struct client *client, struct http_head *head) {
   size_t rest = client->have - head->size, size = head->is_tunnel ? 0 : http_head_write(bytes, head, first);
   if (rest > head->body) rest = (size_t)head->body;
   memcpy(first + size, bytes + head->size, rest);
-  go(client, &(struct way){.target = &head->target, .first = first, .first_size = size + rest,
-                           .left = head->body == HTTP_BODY_UNTIL_END ? head->body : head->body - rest,
-                           .reply = connected, .reply_size = head->is_tunnel ? sizeof connected - 1 : 0});
+  go(client, &head->target, (struct relay_request){.first = first, .first_size = size + rest,
+                                                   .left = head->body == HTTP_BODY_UNTIL_END ? head->body : head->body - rest,
+                                                   .reply = connected, .reply_size = head->is_tunnel ? sizeof connected - 1 : 0});
 }
 
 static void http_read(struct client *client) {
@@ -290,7 +265,7 @@ static void socks_go(struct client *client, struct target *target, int size) {
   memcpy(first, client->bytes + size, rest);
   socks_write_reply(SOCKS_SUCCEEDED, reply);
   name_stand_in(target);
-  go(client, &(struct way){.target = target, .first = first, .first_size = rest, .left = UINT64_MAX, .reply = reply, .reply_size = sizeof reply});
+  go(client, target, (struct relay_request){.first = first, .first_size = rest, .left = UINT64_MAX, .reply = reply, .reply_size = sizeof reply});
 }
 
 static void socks_request(struct client *client) {
@@ -334,7 +309,7 @@ static void on_client(struct source *source, uint32_t events) {
   struct client *client = (struct client *)source;
   (void)events;
   ssize_t got = recv(source->fd, client->bytes + client->have, sizeof client->bytes - client->have, 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (is_not_yet(got)) return;
   if (got <= 0) return end(client);
   client->have += (size_t)got;
   client->protocol->read(client);
@@ -342,8 +317,7 @@ static void on_client(struct source *source, uint32_t events) {
 
 static void on_listener(struct source *source, uint32_t events) {
   (void)events;
-  int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0 && errno != EAGAIN) usleep(1000); /* out of descriptors or memory: it stays ready */
+  int fd = socket_accept(source->fd);
   struct client *client = fd >= 0 ? new_client(fd, on_client, ASK_NS) : NULL;
   if (!client) return;
   client->protocol = ((struct listener *)source)->protocol;

@@ -9,7 +9,3 @@ enum proxy_protocol { PROXY_HTTP, PROXY_SOCKS };
 
 /* Takes a listener. -1 with errno. */
 int proxy_on(int fd, enum proxy_protocol protocol);
-/* Milliseconds until proxy_check_time has something to do; -1 = nothing. */
-int proxy_patience(void);
-/* Ends clients that take too long to say where they want to go. */
-void proxy_check_time(void);

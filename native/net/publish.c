@@ -5,6 +5,7 @@
 #include "lib/loop.h"
 #include "net/relay.h"
 #include "net/rows.h"
+#include "net/sockets.h"
 #include "net/stock.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define STEP "net: publish"
 #define BACKLOG 128
@@ -49,20 +49,14 @@ static int listen_at(const struct entry *entry, uint16_t port) {
   return fd;
 }
 
-static void refuse(int fd) {
-  struct linger now = {.l_onoff = 1};
-  (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now); /* a plain end is the worst that comes of a failure */
-  close(fd);
-}
-
 static void on_client(struct source *source, uint32_t events) {
   struct published *published = (struct published *)source;
   (void)events;
-  int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0) return (void)(errno == EMFILE || errno == ENFILE ? usleep(1000) : 0); /* it stays ready */
-  if (stock_is_empty()) return refuse(fd);
+  int fd = socket_accept(source->fd);
+  if (fd < 0) return;
+  if (stock_is_empty()) return socket_reset(fd);
   if (published->row) published->row->connections++;
-  if (relay_to_server(fd, published->inside, published->row) < 0) refuse(fd);
+  if (relay_to_server(fd, published->inside, published->row) < 0) socket_reset(fd);
 }
 
 void publish_listen(const struct launchfile *file) {

@@ -3,21 +3,22 @@
 #include "lib/report-failure.h"
 #include "net/host-name.h"
 #include "net/hosts.h"
+#include "net/timers.h"
 #include "net/verdicts.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define QUESTIONS_MAX 64 /* of a run: a person reads no more */
 #define NAMES_MAX 256    /* that get an address on the mere prospect of a question */
 #define HELD_MAX 64
 #define ANSWER_NS 60000000000ull
-#define TICK_MS 250
 
 struct question {
   char host[HOST_NAME_BYTES];
   uint16_t port;
   enum { WAITS, OPEN, SETTLED } state;
-  uint64_t until; /* CLOCK_MONOTONIC: of a question that waits, only where no program answers yet */
+  struct timer timer; /* of an open question, and of one that waits while no program answers yet */
 };
 
 static struct question questions[QUESTIONS_MAX];
@@ -44,16 +45,19 @@ static int socket_of(const struct question *question) {
   return -1;
 }
 
+static void on_time(struct timer *timer);
+
 static void ask_next(void) {
   struct question *question = ask && !first_in(OPEN) ? first_in(WAITS) : NULL;
   if (!question || ask(question->host, question->port, socket_of(question)) < 0) return;
   question->state = OPEN;
-  question->until = now_ns() + ANSWER_NS;
+  timer_start(&question->timer, ANSWER_NS, on_time);
 }
 
 /* Its connections are judged by the rules as they are now. */
 static void settle(struct question *question) {
   question->state = SETTLED;
+  timer_stop(&question->timer);
   for (int i = 0; i < held_count;) {
     if (held[i].question != question) {
       i++;
@@ -63,6 +67,11 @@ static void settle(struct question *question) {
     held[i] = held[--held_count];
     one.judge(one.fd);
   }
+}
+
+static void on_time(struct timer *timer) {
+  settle((struct question *)((char *)timer - offsetof(struct question, timer)));
+  ask_next();
 }
 
 static void settle_all(void) {
@@ -77,6 +86,8 @@ void questions_expect(void) { are_expected = 1; }
 void questions_begin(int (*how)(const char *host, uint16_t port, int fd)) {
   are_expected = 1;
   ask = how;
+  for (int i = 0; i < question_count; i++)
+    if (questions[i].state == WAITS) timer_stop(&questions[i].timer);
   ask_next();
 }
 
@@ -117,7 +128,8 @@ int questions_may_come(const char *name) {
 static struct question *make(const char *host, uint16_t port) {
   if (question_count == QUESTIONS_MAX) return NULL;
   struct question *question = &questions[question_count++];
-  *question = (struct question){.port = port, .state = WAITS, .until = now_ns() + ANSWER_NS};
+  *question = (struct question){.port = port, .state = WAITS};
+  if (!ask) timer_start(&question->timer, ANSWER_NS, on_time);
   copy_text(question->host, sizeof question->host, host);
   return question;
 }
@@ -130,21 +142,4 @@ int questions_hold(const char *host, uint16_t port, int fd, void (*judge)(int fd
   held[held_count++] = (struct held){fd, judge, question};
   ask_next();
   return 1;
-}
-
-/* ---- time ---- */
-
-static int is_due(const struct question *question) { return question->state == OPEN || (question->state == WAITS && !ask); }
-
-int questions_patience(void) {
-  for (int i = 0; i < question_count; i++)
-    if (is_due(&questions[i])) return TICK_MS;
-  return -1;
-}
-
-void questions_check_time(void) {
-  uint64_t now = now_ns();
-  for (int i = 0; i < question_count; i++)
-    if (is_due(&questions[i]) && now >= questions[i].until) settle(&questions[i]);
-  if (question_count) ask_next();
 }

@@ -21,7 +21,3 @@ void questions_refuse(const char *host, uint16_t port);
 int questions_may_come(const char *name);
 /* Takes the connection, for which `judge` is called later: 1; 0 = it is to be judged now. */
 int questions_hold(const char *host, uint16_t port, int fd, void (*judge)(int fd));
-
-/* Milliseconds until questions_check_time has something to do; -1 = nothing. */
-int questions_patience(void);
-void questions_check_time(void);

@@ -17,13 +17,14 @@ static struct source packets = {.fd = -1};
 /* The start of an IPv4 packet with a TCP head. */
 static void read_packet(const unsigned char *bytes, size_t size) {
   size_t head = size > 0 ? (size_t)(bytes[0] & 15) * 4 : 0;
-  int is_allowed;
+  struct net_row *row;
   if (size < 20 || bytes[0] >> 4 != 4 || head < 20 || head + 4 > size) return;
   uint32_t to = (uint32_t)bytes[16] << 24 | (uint32_t)bytes[17] << 16 | (uint32_t)bytes[18] << 8 | bytes[19];
   struct address address = address_of_v4(to);
   uint16_t port = (uint16_t)(bytes[head + 2] << 8 | bytes[head + 3]);
   /* The rules that divert are made from those that judge: a port that they allow comes here only where nothing diverts it. */
-  (void)verdict_of_connection(hosts_find_by_stand_in(to), &address, port, &is_allowed);
+  const struct host *host = hosts_find_by_stand_in(to);
+  (void)verdict_of_connection(host ? host->name : NULL, &address, port, &row);
 }
 
 static void read_attributes(const unsigned char *bytes, size_t size) {

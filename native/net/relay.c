@@ -1,17 +1,17 @@
 #include "net/relay.h"
 
-#include "lib/report-failure.h"
+#include "lib/loop.h"
 #include "net/questions.h"
 #include "net/resolver.h"
 #include "net/rows.h"
+#include "net/sockets.h"
 #include "net/stock.h"
 #include "net/terminator.h"
+#include "net/timers.h"
 #include "net/upstream.h"
 #include "net/verdicts.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #define DIAL_NS 10000000000ull /* for one address */
-#define TICK_MS 250
 /* One buffer for all; what a slow reader leaves of it stays in memory. */
 #define CHUNK_MAX (1u << 20)
 #define CHUNK_MIN (4u << 10)
@@ -42,7 +41,7 @@ struct flow {
 };
 
 struct connection {
-  struct connection *next, **link; /* of those that are dialled */
+  struct timer dialling; /* of one address */
   struct waiter waiter;
   struct end inside, outside;
   struct flow up, down;
@@ -59,36 +58,22 @@ struct connection {
   int is_published; /* `outside` is a socket of the stock, and the server is inside */
   int error;      /* why it could not be made, so far */
   void (*failed)(int fd, const struct host *host, const struct address *address, uint16_t port, int error); /* NULL = by a reset */
-  uint64_t give_up_at;
   uint64_t in, out; /* bytes */
 };
 
 static char buffer[CHUNK_MAX];
 static size_t kept_bytes;
 static unsigned connections, connections_max;
-static struct connection *dialled;
 
 void relay_limit(unsigned max) { connections_max = max; }
 
 /* ---- the end of a connection ---- */
-
-static void reset(int fd) {
-  struct linger now = {.l_onoff = 1};
-  (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now); /* a plain end is the worst that comes of a failure */
-}
 
 static void drop_kept(struct flow *flow) {
   kept_bytes -= flow->size;
   free(flow->kept);
   flow->kept = NULL;
   flow->size = flow->at = 0;
-}
-
-static void leave_dialled(struct connection *connection) {
-  if (!connection->link) return;
-  *connection->link = connection->next;
-  if (connection->next) connection->next->link = connection->link;
-  connection->link = NULL;
 }
 
 static void give_back(struct source *source) {
@@ -98,7 +83,7 @@ static void give_back(struct source *source) {
 }
 
 static void finish(struct connection *connection) {
-  leave_dialled(connection);
+  timer_stop(&connection->dialling);
   rows_end(connection->row, connection->inside.source.fd, connection->in, connection->out);
   if (connection->asked) resolver_forget(connection->asked, &connection->waiter);
   drop_kept(&connection->up), drop_kept(&connection->down);
@@ -108,10 +93,9 @@ static void finish(struct connection *connection) {
   connections--;
 }
 
-/* Both ends get a reset, and not the end of file of a complete stream. */
 static void abort_connection(struct connection *connection) {
-  reset(connection->inside.source.fd);
-  if (connection->outside.source.fd >= 0 && !connection->is_published) reset(connection->outside.source.fd);
+  socket_reset_at_end(connection->inside.source.fd);
+  if (connection->outside.source.fd >= 0 && !connection->is_published) socket_reset_at_end(connection->outside.source.fd);
   finish(connection);
 }
 
@@ -144,7 +128,7 @@ static int keep(struct flow *flow, const char *bytes, size_t size) {
 
 static ssize_t send_some(int fd, const char *bytes, size_t size) {
   ssize_t sent = send(fd, bytes, size, MSG_NOSIGNAL);
-  return sent < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : sent;
+  return is_not_yet(sent) ? 0 : sent;
 }
 
 static void count_bytes(struct flow *flow, size_t size) {
@@ -168,7 +152,7 @@ static int send_kept(struct flow *flow) {
 /* 1 = there may be more. */
 static int copy_once(struct flow *flow) {
   ssize_t got = recv(flow->from->source.fd, buffer, chunk(), 0);
-  if (got < 0) return errno == EAGAIN || errno == EINTR ? 0 : -1;
+  if (got < 0) return is_not_yet(got) ? 0 : -1;
   if (got == 0) return flow->is_read = 1, 0;
   if ((uint64_t)got > flow->left) got = (ssize_t)flow->left;
   if (flow->left != UINT64_MAX) flow->left -= (uint64_t)got;
@@ -217,6 +201,12 @@ static void on_end(struct source *source, uint32_t events) {
 
 static void dial_next(struct connection *connection);
 
+static void on_time(struct timer *timer) {
+  struct connection *connection = (struct connection *)((char *)timer - offsetof(struct connection, dialling));
+  connection->error = ETIMEDOUT;
+  dial_next(connection);
+}
+
 /* A second row for a connection that was allowed and had another result. */
 static void count_again(const struct net_row *row, enum net_verdict verdict) {
   if (row) (void)rows_count(row->host, row->port, verdict, row->rule);
@@ -235,7 +225,7 @@ static int pass_to_terminator(struct connection *connection) {
 /* The command reaches the host from now on. */
 static void go_through(struct connection *connection) {
   struct source *source = &connection->outside.source;
-  leave_dialled(connection);
+  timer_stop(&connection->dialling);
   if (terminator_serves(connection->host, connection->port) && pass_to_terminator(connection) < 0) {
     connection->error = ECONNREFUSED;
     count_again(connection->row, NET_UNREACHABLE);
@@ -269,31 +259,19 @@ static void on_dialled(struct source *source, uint32_t events) {
   (connection->is_tunnelled ? ask_proxy : go_through)(connection);
 }
 
-/* A socket of the stock for each address: one that was connected to an IPv4 address reaches no IPv6 one any more. */
-static int dial_server(struct connection *connection, const struct address *address) {
-  struct sockaddr_storage name;
-  struct source *source = &connection->outside.source;
-  socklen_t size = address_to_socket(address, connection->port, &name);
-  give_back(source);
-  loop_close(source);
-  *source = (struct source){.fd = stock_use(name.ss_family), .ready = on_dialled};
-  if (source->fd < 0 || (connect(source->fd, (struct sockaddr *)&name, size) < 0 && errno != EINPROGRESS)) return -1;
-  connection->give_up_at = now_ns() + DIAL_NS;
-  return loop_watch(source, EPOLLOUT);
-}
-
+/* Each address gets a new socket, a published server one of the stock: after an IPv4 address it reaches no IPv6 one any more. */
 static int dial(struct connection *connection, const struct address *address) {
-  if (connection->is_published) return dial_server(connection, address);
   struct sockaddr_storage name;
   struct source *source = &connection->outside.source;
   socklen_t size = address_to_socket(address, connection->is_tunnelled ? upstream_port() : connection->port, &name);
-  int on = 1;
+  if (connection->is_published) give_back(source);
   loop_close(source);
-  *source = (struct source){.fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .ready = on_dialled};
+  *source = (struct source){.ready = on_dialled};
+  source->fd = connection->is_published ? stock_use(name.ss_family) : socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (source->fd < 0) return -1;
-  (void)setsockopt(source->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* without it small messages are late, not wrong */
+  socket_hurry(source->fd);
   if (connect(source->fd, (struct sockaddr *)&name, size) < 0 && errno != EINPROGRESS) return connection->error = errno, -1;
-  connection->give_up_at = now_ns() + DIAL_NS;
+  timer_start(&connection->dialling, DIAL_NS, on_time);
   return loop_watch(source, EPOLLOUT);
 }
 
@@ -308,15 +286,6 @@ static void dial_next(struct connection *connection) {
   }
   if (connection->is_dialled || connection->count == 0) count_again(connection->row, NET_UNREACHABLE);
   fail_connection(connection);
-}
-
-static void begin_dialling(struct connection *connection) {
-  connection->next = dialled;
-  connection->link = &dialled;
-  if (dialled) dialled->link = &connection->next;
-  dialled = connection;
-  connection->give_up_at = now_ns() + DIAL_NS;
-  dial_next(connection);
 }
 
 static void ask_resolver(struct connection *connection, struct host *host) {
@@ -348,28 +317,16 @@ static void on_resolved(struct waiter *waiter, struct host *host) {
   /* A name that came by a proxy gets a stand-in although no client asked for its address: a host without one is forgotten. */
   connection->count = host->state == HOST_FOUND && hosts_place(host) == 0 ? host->count : 0;
   memcpy(connection->address, host->address, sizeof connection->address);
-  begin_dialling(connection);
+  dial_next(connection);
 }
 
 static void reach(struct connection *connection) {
   if (!connection->host) {
     connection->address[0] = connection->literal;
     connection->count = 1;
-    return begin_dialling(connection);
+    return dial_next(connection);
   }
   ask_resolver(connection, connection->host);
-}
-
-int relay_patience(void) { return dialled ? TICK_MS : -1; }
-
-void relay_check_time(void) {
-  uint64_t now = now_ns();
-  for (struct connection *connection = dialled, *next; connection; connection = next) {
-    next = connection->next;
-    if (now < connection->give_up_at) continue;
-    connection->error = ETIMEDOUT;
-    dial_next(connection);
-  }
 }
 
 /* ---- accepting ---- */
@@ -387,11 +344,6 @@ static struct connection *new_connection(int fd) {
   return connection;
 }
 
-static void refuse(int fd) {
-  reset(fd);
-  close(fd);
-}
-
 int relay_to_server(int client, uint16_t port, struct net_row *row) {
   static const char *const LOOPBACK[] = {"127.0.0.1", "::1"};
   struct connection *connection = new_connection(client);
@@ -404,7 +356,7 @@ int relay_to_server(int client, uint16_t port, struct net_row *row) {
   connection->is_published = 1;
   connection->port = port;
   connection->row = row;
-  begin_dialling(connection);
+  dial_next(connection);
   return 0;
 }
 
@@ -414,22 +366,16 @@ static void on_accepted(int fd) {
   struct address address;
   socklen_t size = sizeof name;
   uint16_t port;
-  int is_allowed, on = 1;
-  if (getsockname(fd, (struct sockaddr *)&name, &size) < 0 || address_of_socket((struct sockaddr *)&name, &address, &port) < 0) return refuse(fd);
+  struct net_row *row;
+  if (getsockname(fd, (struct sockaddr *)&name, &size) < 0 || address_of_socket((struct sockaddr *)&name, &address, &port) < 0) return socket_reset(fd);
   struct host *host = address_is_v4(&address) ? hosts_find_by_stand_in(address_v4(&address)) : NULL;
   if (host && questions_hold(host->name, port, fd, on_accepted)) return;
   rows_judge(fd);
-  struct net_row *row = verdict_of_connection(host, &address, port, &is_allowed);
+  int is_allowed = verdict_of_connection(host ? host->name : NULL, &address, port, &row).is_allowed;
   rows_judge(-1);
-  struct connection *connection = is_allowed ? new_connection(fd) : NULL;
-  if (is_allowed && !connection) count_again(row, NET_TOO_MANY);
-  if (!connection) return refuse(fd);
-  connection->host = host;
-  connection->literal = address;
-  connection->port = port;
-  connection->row = row;
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  reach(connection);
+  if (is_allowed && relay_begin(&(struct relay_request){.fd = fd, .host = host, .literal = address, .port = port, .row = row, .left = UINT64_MAX}) == 0) return;
+  if (is_allowed) count_again(row, NET_TOO_MANY);
+  socket_reset(fd);
 }
 
 /* Both ends get what is kept for them as soon as there are two. */
@@ -442,7 +388,6 @@ static int keep_first(struct connection *connection, const struct relay_request 
 
 int relay_begin(const struct relay_request *request) {
   struct connection *connection = new_connection(request->fd);
-  int on = 1;
   if (!connection) return -1;
   connection->host = request->host;
   connection->literal = request->literal;
@@ -451,19 +396,14 @@ int relay_begin(const struct relay_request *request) {
   connection->failed = request->failed;
   connection->up.left = request->left;
   if (keep_first(connection, request) < 0) return connection->inside.source.fd = -1, finish(connection), -1;
-  (void)setsockopt(request->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  socket_hurry(request->fd);
   reach(connection);
   return 0;
 }
 
 static void on_listener(struct source *source, uint32_t events) {
   (void)events;
-  for (int i = 0; i < ROUNDS; i++) {
-    int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd >= 0) on_accepted(fd);
-    else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return (void)usleep(1000); /* it stays ready */
-    else return;
-  }
+  for (int fd, i = 0; i < ROUNDS && (fd = socket_accept(source->fd)) >= 0; i++) on_accepted(fd);
 }
 
 int relay_on(int fd) {

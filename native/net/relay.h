@@ -33,7 +33,3 @@ struct relay_request {
 int relay_begin(const struct relay_request *request);
 /* At most so many connections at once; two descriptors each. */
 void relay_limit(unsigned connections);
-/* Milliseconds until relay_check_time has something to do; -1 = nothing. */
-int relay_patience(void);
-/* Gives up what takes too long to connect. */
-void relay_check_time(void);

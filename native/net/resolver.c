@@ -1,10 +1,14 @@
 #include "net/resolver.h"
 
+#include "lib/loop.h"
 #include "lib/report-failure.h"
 #include "net/dns-reply.h"
 #include "net/host-files.h"
+#include "net/sockets.h"
+#include "net/timers.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,7 +20,6 @@
 #define FRESH_NS 30000000000ull
 #define FRESH_FAILURE_NS 1000000000ull
 #define MS 1000000ull
-#define TICK_MS 50
 /* For the addresses of one family when those of the other have come. */
 #define MOMENT_NS (500 * MS)
 #define PORT 53
@@ -27,12 +30,11 @@ enum family { FAMILY_V4, FAMILY_V6, FAMILIES };
 
 /* The two questions about a name, on one socket. */
 struct question {
-  struct source source; /* first: it is freed by it */
-  struct question *next, **link;
+  struct source source; /* first: it is found by it, and freed */
+  struct timer timer;
   struct host *host;
   struct name_servers servers;
   unsigned asked; /* servers until now, over all attempts */
-  uint64_t give_up_at;
   struct {
     uint16_t id;
     enum host_state state; /* HOST_ASKED until a reply has come */
@@ -43,10 +45,10 @@ struct question {
   size_t have;
 };
 
-static struct question *questions;
 static unsigned question_count;
 
 static void ask_next_server(struct question *question);
+static void on_time(struct timer *timer);
 
 /* ---- the end of a question ---- */
 
@@ -74,7 +76,7 @@ static void conclude(struct question *question) {
   host->known_at = now_ns();
   host->count = question->count;
   memcpy(host->address, question->address, sizeof host->address);
-  if ((*question->link = question->next)) question->next->link = question->link;
+  timer_stop(&question->timer);
   question_count--;
   loop_close(&question->source);
   free(question->stream);
@@ -103,7 +105,7 @@ static void keep_reply(struct question *question, enum family family, const stru
   question->of[family].state = !is_answer ? HOST_FAILED : reply->count > 0 ? HOST_FOUND : HOST_ABSENT;
   if (is_answer) keep_addresses(question, reply);
   if (reply->code == DNS_NO_SUCH_NAME) end_all(question); /* a name that is not there has nothing of either family */
-  if (question->count > 0 && question->give_up_at > now_ns() + MOMENT_NS) question->give_up_at = now_ns() + MOMENT_NS;
+  if (question->count > 0 && question->timer.until > now_ns() + MOMENT_NS) timer_start(&question->timer, MOMENT_NS, on_time);
 }
 
 static void reset_stream(struct question *question) {
@@ -120,6 +122,12 @@ static void ask_again(struct question *question) {
 }
 
 static void ask_by_stream(struct question *question);
+
+static void on_time(struct timer *timer) {
+  struct question *question = (struct question *)((char *)timer - offsetof(struct question, timer));
+  if (question->count > 0) conclude(question);
+  else ask_again(question);
+}
 
 /* Returns 1 when the question has another socket now, or has ended. */
 static int on_reply(struct question *question, const unsigned char *bytes, size_t size) {
@@ -141,7 +149,7 @@ static void on_datagrams(struct source *source, uint32_t events) {
   (void)events;
   for (;;) {
     ssize_t got = recv(source->fd, bytes, sizeof bytes, 0);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (is_not_yet(got)) return;
     if (got < 0) return ask_again(question); /* no server listens there */
     if (on_reply(question, bytes, (size_t)got)) return;
   }
@@ -180,7 +188,7 @@ static int choose_ids(struct question *question) {
 
 static int ask_server(struct question *question) {
   question->source.ready = on_datagrams;
-  question->give_up_at = now_ns() + question->servers.timeout_ms * MS;
+  timer_start(&question->timer, question->servers.timeout_ms * MS, on_time);
   if (choose_ids(question) < 0 || open_to_server(question, SOCK_DGRAM) < 0 || send_queries(question) < 0) return -1;
   return loop_watch(&question->source, EPOLLIN);
 }
@@ -213,7 +221,7 @@ static void on_stream(struct source *source, uint32_t events) {
     return;
   }
   ssize_t got = recv(source->fd, question->stream + question->have, STREAM_MAX - question->have, 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (is_not_yet(got)) return;
   if (got <= 0) return ask_again(question);
   question->have += (size_t)got;
   (void)read_replies(question);
@@ -222,7 +230,7 @@ static void on_stream(struct source *source, uint32_t events) {
 static void ask_by_stream(struct question *question) {
   question->stream = malloc(STREAM_MAX);
   question->source.ready = on_stream;
-  question->give_up_at = now_ns() + question->servers.timeout_ms * MS;
+  timer_start(&question->timer, question->servers.timeout_ms * MS, on_time);
   if (!question->stream || open_to_server(question, SOCK_STREAM) < 0 || loop_watch(&question->source, EPOLLOUT) < 0) ask_again(question);
 }
 
@@ -241,10 +249,6 @@ static struct question *new_question(struct host *host) {
   question->source.fd = -1;
   question->host = host;
   question->of[FAMILY_V4].state = question->of[FAMILY_V6].state = HOST_ASKED;
-  question->next = questions;
-  question->link = &questions;
-  if (questions) questions->link = &question->next;
-  questions = question;
   question_count++;
   host->state = HOST_ASKED;
   return question;
@@ -276,14 +280,3 @@ void resolver_forget(struct host *host, const struct waiter *waiter) {
     }
 }
 
-int resolver_patience(void) { return questions ? TICK_MS : -1; }
-
-void resolver_check_time(void) {
-  uint64_t now = now_ns();
-  for (struct question *question = questions, *next; question; question = next) {
-    next = question->next;
-    if (now < question->give_up_at) continue;
-    if (question->count > 0) conclude(question);
-    else ask_again(question);
-  }
-}

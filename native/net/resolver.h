@@ -9,13 +9,8 @@
 #pragma once
 
 #include "net/hosts.h"
-#include "lib/loop.h"
 
 /* Asks, unless that is under way or the answer is fresh, and tells the waiter; at once where it can. -1 = too many are being asked for. */
 int resolver_ask(struct host *host, struct waiter *waiter);
 /* The waiter is not told any more. */
 void resolver_forget(struct host *host, const struct waiter *waiter);
-
-/* Milliseconds until resolver_check_time has to be called; -1 = nothing is under way. */
-int resolver_patience(void);
-void resolver_check_time(void);

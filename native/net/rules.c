@@ -74,10 +74,9 @@ const struct rule *rules_add(struct rules *rules, const char *const word[3]) {
 /* ---- judging ---- */
 
 static int covers_name(const struct rule *rule, const char *name) {
-  size_t length = strlen(name), below = rule->kind == RULE_RANGE ? 0 : strlen(rule->name);
   if (rule->kind == RULE_ANY_NAME) return 1;
   if (rule->kind == RULE_NAME) return strcmp(name, rule->name) == 0;
-  return rule->kind == RULE_BELOW && length > below + 1 && name[length - below - 1] == '.' && strcmp(name + length - below, rule->name) == 0;
+  return rule->kind == RULE_BELOW && host_name_is_below(name, rule->name);
 }
 
 static int covers_port(const struct rule *rule, uint16_t port) {

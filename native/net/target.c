@@ -1,5 +1,7 @@
 #include "net/target.h"
 
+#include "lib/launch-file.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -29,14 +31,12 @@ int target_read_host(const char *text, size_t size, int is_bracketed, struct tar
 }
 
 static int read_port(const char *text, size_t size, uint16_t *port) {
-  unsigned number = 0;
+  char digits[PORT_DIGITS_MAX + 1] = "";
+  uint64_t number;
   if (size == 0 || size > PORT_DIGITS_MAX || text[0] == '0') return -1;
-  for (size_t i = 0; i < size; i++) {
-    if (text[i] < '0' || text[i] > '9') return -1;
-    number = number * 10 + (unsigned)(text[i] - '0');
-  }
-  *port = (uint16_t)number;
-  return number <= UINT16_MAX ? 0 : -1;
+  memcpy(digits, text, size);
+  if (strlen(digits) != size || parse_number(digits, UINT16_MAX, &number) < 0) return -1;
+  return *port = (uint16_t)number, 0;
 }
 
 /* The colon before the port: behind the bracket of an IPv6 address. */

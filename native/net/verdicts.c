@@ -33,34 +33,17 @@ int verdict_of_question(const char *name) {
   return judgement.is_allowed;
 }
 
-struct net_row *verdict_of_connection(const struct host *host, const struct address *address, uint16_t port, int *is_allowed) {
+struct judgement verdict_of_connection(const char *name, const struct address *address, uint16_t port, struct net_row **row) {
   char text[ADDRESS_TEXT_MAX];
-  *is_allowed = 0;
+  *row = NULL;
   /* A listener for all addresses takes such connections, too: dialled on the host, a listed 127.0.0.1 would be the host's. */
-  if (!host && address_is_of_sandbox(address)) return NULL;
-  struct judgement judgement = host ? rules_judge_name(&rules, host->name, port) : rules_judge_address(&rules, address, port);
-  address_print(address, text);
-  const char *shown = host ? host->name : text;
-  *is_allowed = judgement.is_allowed;
-  if (judgement.is_allowed) return rows_count(shown, port, NET_ALLOWED, text_of(judgement.rule));
-  count_refusal(shown, port, &judgement);
-  return NULL;
-}
-
-struct net_row *verdict_of_target(const struct target *target, int *is_allowed, const struct rule **rule) {
-  char text[ADDRESS_TEXT_MAX];
-  *rule = NULL;
-  *is_allowed = 0;
-  if (!target->is_name && address_is_of_sandbox(&target->address)) return NULL;
-  struct judgement judgement = target->is_name ? rules_judge_name(&rules, target->name, target->port)
-                                               : rules_judge_address(&rules, &target->address, target->port);
-  if (!target->is_name) address_print(&target->address, text);
-  const char *shown = target->is_name ? target->name : text;
-  *is_allowed = judgement.is_allowed;
-  if (judgement.is_allowed) return rows_count(shown, target->port, NET_ALLOWED, text_of(judgement.rule));
-  *rule = judgement.rule;
-  count_refusal(shown, target->port, &judgement);
-  return NULL;
+  if (!name && address_is_of_sandbox(address)) return (struct judgement){0, NULL};
+  struct judgement judgement = name ? rules_judge_name(&rules, name, port) : rules_judge_address(&rules, address, port);
+  if (!name) address_print(address, text);
+  const char *shown = name ? name : text;
+  if (judgement.is_allowed) *row = rows_count(shown, port, NET_ALLOWED, text_of(judgement.rule));
+  else count_refusal(shown, port, &judgement);
+  return judgement;
 }
 
 /* Listed for some port. */

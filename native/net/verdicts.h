@@ -4,7 +4,6 @@
 #include "lib/net-protocol.h"
 #include "net/hosts.h"
 #include "net/rules.h"
-#include "net/target.h"
 
 /* -1 with errno. */
 int verdicts_read(const struct launchfile *file);
@@ -17,10 +16,8 @@ int verdicts_add(const char *const word[3], const char **denial);
 int verdict_of_question(const char *name);
 /* Whether no rule speaks of this host on this port (0: on any), so that a person may be asked. */
 int verdict_is_open(const char *name, uint16_t port);
-/* A connection to this host, or to this listed address (host NULL): its row where it is allowed, else NULL. */
-struct net_row *verdict_of_connection(const struct host *host, const struct address *address, uint16_t port, int *is_allowed);
-/* The same for what a client of the proxy asks for; `*rule` is the one that denies it, or NULL. */
-struct net_row *verdict_of_target(const struct target *target, int *is_allowed, const struct rule **rule);
+/* Judges a connection to a name, or to this listed address (name NULL). `*row`: its row where it is allowed, else NULL. */
+struct judgement verdict_of_connection(const char *name, const struct address *address, uint16_t port, struct net_row **row);
 /* An allowed name for which this host has found no address. */
 void verdict_unresolved(const struct host *host);
 /* Whether one of the addresses of a host may be dialled; where none may, that is on record. */

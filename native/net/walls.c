@@ -1,16 +1,14 @@
 #include "net/walls.h"
 
+#include "lib/filter-steps.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <limits.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/landlock.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,95 +110,43 @@ static void hide_files(void) {
 
 /* ---- system calls ---- */
 
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#else
-#error "the filter of the helper knows x86-64 and arm64"
-#endif
-
-/* Calls of the helper and its allocator. */
-static const int ALLOWED[] = {
-    SYS_read, SYS_readv, SYS_write, SYS_writev, SYS_close, SYS_lseek, SYS_fcntl, SYS_fstat,
-    SYS_recvfrom, SYS_recvmsg, SYS_sendto, SYS_sendmsg, SYS_connect, SYS_accept4, SYS_shutdown,
-    SYS_socketpair, /* of UNIX sockets only: for the terminator */
-    SYS_getsockname, SYS_getpeername, SYS_setsockopt, SYS_getsockopt,
-    SYS_epoll_ctl, SYS_epoll_pwait, SYS_ppoll, SYS_futex, SYS_nanosleep, SYS_clock_nanosleep, SYS_clock_gettime, SYS_gettimeofday, SYS_getrandom,
-    SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk,
-    SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_rt_sigreturn, SYS_gettid, SYS_getpid, SYS_tkill,
-    SYS_exit, SYS_exit_group, SYS_restart_syscall,
-#ifdef SYS_epoll_wait
-    SYS_epoll_wait,
-#endif
-#ifdef SYS_poll
-    SYS_poll,
-#endif
-};
-
-#define ANSWERS_MAX 160
-#define NUMBER offsetof(struct seccomp_data, nr)
-#define ARGUMENT(n) (offsetof(struct seccomp_data, args) + 8 * (n)) /* the low half, on little-endian machines */
-
-struct program {
-  struct sock_filter step[ANSWERS_MAX];
-  unsigned short length;
-};
-
-static void put(struct program *to, uint16_t code, uint32_t k, uint8_t jt, uint8_t jf) {
-  if (to->length == ANSWERS_MAX) fail_with(E2BIG, "net: seccomp", "");
-  to->step[to->length++] = (struct sock_filter){code, jt, jf, k};
-}
-
-static void load(struct program *to, size_t offset) { put(to, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0); }
-static void answer(struct program *to, uint32_t answer) { put(to, BPF_RET | BPF_K, answer, 0, 0); }
-
-static void allow(struct program *to, int number) {
-  put(to, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 1);
-  answer(to, SECCOMP_RET_ALLOW);
-}
-
-/* A call with one argument whose bits of `mask` are exactly `bits`; else `otherwise`. */
-static void allow_with(struct program *to, int number, unsigned argument, uint32_t mask, uint32_t bits, uint32_t otherwise) {
-  put(to, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 5);
-  load(to, ARGUMENT(argument));
-  put(to, BPF_ALU | BPF_AND | BPF_K, mask, 0, 0);
-  put(to, BPF_JMP | BPF_JEQ | BPF_K, bits, 0, 1);
-  answer(to, SECCOMP_RET_ALLOW);
-  answer(to, otherwise);
-}
-
-static void allow_internet_sockets(struct program *to) {
-  put(to, BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 5);
-  load(to, ARGUMENT(0));
-  put(to, BPF_JMP | BPF_JEQ | BPF_K, AF_INET, 1, 0);
-  put(to, BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1);
-  answer(to, SECCOMP_RET_ALLOW);
-  answer(to, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
-}
-
 #define WRITING_OR_MAKING (O_ACCMODE | O_CREAT | O_TRUNC)
 
-static void allow_calls(struct program *to) {
-  for (size_t i = 0; i < sizeof ALLOWED / sizeof *ALLOWED; i++) allow(to, ALLOWED[i]);
-  allow_internet_sockets(to);
-  allow_with(to, SYS_openat, 2, WRITING_OR_MAKING, O_RDONLY, SECCOMP_RET_ERRNO | EACCES);
-#ifdef SYS_open
-  allow_with(to, SYS_open, 1, WRITING_OR_MAKING, O_RDONLY, SECCOMP_RET_ERRNO | EACCES);
+/* Calls of the helper and its allocator. */
+static struct sock_filter CALLS[] = {
+    ONLY_OUR_CALLS,
+    ALLOW(read), ALLOW(readv), ALLOW(write), ALLOW(writev), ALLOW(close), ALLOW(lseek), ALLOW(fcntl), ALLOW(fstat),
+    ALLOW(recvfrom), ALLOW(recvmsg), ALLOW(sendto), ALLOW(sendmsg), ALLOW(connect), ALLOW(accept4), ALLOW(shutdown),
+    ALLOW(socketpair), /* of UNIX sockets only: for the terminator */
+    ALLOW(getsockname), ALLOW(getpeername), ALLOW(setsockopt), ALLOW(getsockopt),
+    ALLOW(epoll_ctl), ALLOW(epoll_pwait), ALLOW(ppoll), ALLOW(futex), ALLOW(nanosleep), ALLOW(clock_nanosleep), ALLOW(clock_gettime),
+    ALLOW(gettimeofday), ALLOW(getrandom),
+    ALLOW(munmap), ALLOW(mremap), ALLOW(madvise), ALLOW(brk),
+    ALLOW(rt_sigprocmask), ALLOW(rt_sigaction), ALLOW(rt_sigreturn), ALLOW(gettid), ALLOW(getpid), ALLOW(tkill),
+    ALLOW(exit), ALLOW(exit_group), ALLOW(restart_syscall),
+#ifdef SYS_epoll_wait
+    ALLOW(epoll_wait),
 #endif
-  allow_with(to, SYS_mmap, 2, PROT_EXEC, 0, SECCOMP_RET_KILL_PROCESS);
-  allow_with(to, SYS_mprotect, 2, PROT_EXEC, 0, SECCOMP_RET_KILL_PROCESS);
-}
+#ifdef SYS_poll
+    ALLOW(poll),
+#endif
+#ifdef SYS_open
+    ALLOW_WITHOUT(open, 1, WRITING_OR_MAKING, SECCOMP_RET_ERRNO | EACCES),
+#endif
+    ALLOW_WITHOUT(openat, 2, WRITING_OR_MAKING, SECCOMP_RET_ERRNO | EACCES),
+    ALLOW_WITHOUT(mmap, 2, PROT_EXEC, SECCOMP_RET_KILL_PROCESS),
+    ALLOW_WITHOUT(mprotect, 2, PROT_EXEC, SECCOMP_RET_KILL_PROCESS),
+    SKIP_IF(SYS_socket, 1, 0),
+    ANSWER(SECCOMP_RET_KILL_PROCESS),
+    LOAD(args[0]), /* internet sockets alone */
+    SKIP_IF(AF_INET, 1, 0),
+    SKIP_IF(AF_INET6, 0, 1),
+    ANSWER(SECCOMP_RET_ALLOW),
+    ANSWER(SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+};
 
 static void filter_calls(void) {
-  static struct program program;
-  load(&program, offsetof(struct seccomp_data, arch));
-  put(&program, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
-  answer(&program, SECCOMP_RET_KILL_PROCESS);
-  load(&program, NUMBER);
-  allow_calls(&program);
-  answer(&program, SECCOMP_RET_KILL_PROCESS);
-  struct sock_fprog filter = {program.length, program.step};
+  struct sock_fprog filter = {sizeof CALLS / sizeof *CALLS, CALLS};
   if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) < 0) fail("net: seccomp", "");
 }
 

@@ -1,15 +1,12 @@
 #include "runner/layer-size.h"
 
+#include "lib/clock.h"
+#include "lib/files.h"
 #include "lib/layer.h"
-#include "lib/report-failure.h"
-#include "lib/syscalls.h"
 #include "lib/tree-size.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <linux/magic.h>
 #include <sys/statfs.h>
@@ -50,30 +47,23 @@ static int add_tree(int directory, int levels, uint64_t *bytes) {
   int done = entries ? 0 : -1;
   struct stat status;
   if (!entries) return close(directory), -1;
-  for (struct dirent *entry; (errno = 0, entry = readdir(entries));) {
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-    if (fstatat(dirfd(entries), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0) {
+  for (const char *name; (name = entries_next(entries));) {
+    if (fstatat(dirfd(entries), name, &status, AT_SYMLINK_NOFOLLOW) < 0) {
       if (errno != ENOENT) done = -1; /* a command may have closed the directory to us, but what has gone is gone */
       continue;
     }
     *bytes += (uint64_t)status.st_blocks * 512 + ENTRY_BYTES;
     if (!S_ISDIR(status.st_mode)) continue;
-    int below = openat(dirfd(entries), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int below = openat(dirfd(entries), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (below < 0 ? errno != ENOENT && errno != ENOTDIR : add_tree(below, levels - 1, bytes) < 0) done = -1;
   }
-  if (errno) done = -1;
-  closedir(entries);
-  return done;
+  return entries_close(entries, done);
 }
 
 /* Each zone of the layer; its work directory has no name that a command could give a file for long. */
 static int add_zones(int layer, uint64_t *bytes) {
   for (size_t number = 0;; number++) {
-    char path[sizeof(layer_name) + sizeof LAYER_UPPER];
-    layer_name name;
-    layer_zone_name(number, name);
-    snprintf(path, sizeof path, "%s/%s", name, LAYER_UPPER);
-    int upper = sys_openat2(layer, path, O_RDONLY | O_DIRECTORY, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    int upper = layer_open_upper(layer, number);
     if (upper < 0) return errno == ENOENT ? 0 : -1;
     if (add_tree(upper, DEEPEST, bytes) < 0) return -1;
   }

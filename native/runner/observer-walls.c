@@ -1,14 +1,11 @@
 #include "runner/observer-walls.h"
 
+#include "lib/filter-steps.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
 #include <grp.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -43,39 +40,21 @@ static int limit(int resource, rlim_t most) { return setrlimit(resource, &(struc
 
 /* ---- system calls ---- */
 
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#else
-#error "the filter of the observer knows x86-64 and arm64"
-#endif
-
 /* O_ACCMODE of musl has O_PATH in it. */
 #define WRITING_OR_MAKING (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)
-#define FLAGS_OF_OPENAT (offsetof(struct seccomp_data, args) + 8 * 2)
-#define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 /* Opening: with these flags alone. */
-#define ALLOW_READING(call, argument)                                        \
-  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 4),                     \
-  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (argument)), \
-  BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, WRITING_OR_MAKING, 0, 1),             \
-  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),                       \
-  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define ALLOW_READING(call, argument) ALLOW_WITHOUT(call, argument, WRITING_OR_MAKING, SECCOMP_RET_KILL_PROCESS)
 
 static int filter_calls(void) {
   static struct sock_filter steps[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      ONLY_OUR_CALLS,
       ALLOW(ioctl), ALLOW(ppoll), ALLOW(process_vm_readv), ALLOW(openat2), ALLOW(readlinkat), ALLOW(fstat), ALLOW(fstatfs),
       ALLOW(newfstatat), ALLOW(fcntl), ALLOW(dup3), ALLOW(close), ALLOW(sendto), ALLOW(exit_group), ALLOW(restart_syscall), ALLOW(getppid),
 #ifdef SYS_open
       ALLOW(poll), ALLOW(readlink), ALLOW_READING(open, 1),
 #endif
       ALLOW_READING(openat, 2),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      ANSWER(SECCOMP_RET_KILL_PROCESS),
   };
   const struct sock_fprog program = {sizeof steps / sizeof *steps, steps};
   return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);

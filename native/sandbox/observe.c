@@ -1,20 +1,10 @@
 #include "sandbox/observe.h"
 
+#include "lib/filter-steps.h"
 #include "lib/observed-calls.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-
-#if defined __x86_64__
-#define OUR_ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined __aarch64__
-#define OUR_ARCHITECTURE AUDIT_ARCH_AARCH64
-#else
-#define OUR_ARCHITECTURE 0 /* nothing is observed */
-#endif
 
 /* Linux 5.19: once a call is with the observer, only a signal that kills ends its wait. Without, each signal handler would make it EINTR. */
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV

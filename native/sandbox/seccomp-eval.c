@@ -1,17 +1,8 @@
 #include "sandbox/seccomp-eval.h"
 
-#include <linux/audit.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "lib/filter-steps.h"
 
-#if defined __x86_64__
-#define OUR_ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined __aarch64__
-#define OUR_ARCHITECTURE AUDIT_ARCH_AARCH64
-#else
-#define OUR_ARCHITECTURE 0 /* none of our filters lets it through */
-#endif
+#include <stdint.h>
 
 /* The target of a jump, or program->len for a step that is not a jump of seccomp. */
 static size_t after(const struct sock_fprog *program, size_t at, uint32_t accumulator) {

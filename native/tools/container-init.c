@@ -15,9 +15,12 @@
  */
 #include "tools/container-mounts.h"
 #include "tools/container-network.h"
-#include "lib/syscalls.h"
-#include "lib/status.h"
+#include "lib/fd-message.h"
+#include "lib/launch-file.h"
 #include "lib/programs.h"
+#include "lib/report-failure.h"
+#include "lib/status.h"
+#include "lib/syscalls.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,9 +30,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 
 /* Sent by the child through a close-on-exec pipe: nothing comes when execve succeeds. */
 struct failure {
@@ -37,29 +38,12 @@ struct failure {
   char step[32], path[256];
 };
 
-static uint64_t now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-/* Returns -1 when the runner cannot be reached from in here; it notices that no connection came. */
-static int connect_to(const char *path) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  if (strlen(path) >= sizeof address.sun_path) return -1;
-  memcpy(address.sun_path, path, strlen(path) + 1);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
-  close(fd);
-  return -1;
-}
-
 /* ---- the command's process ---- */
 
 static _Noreturn void report_and_exit(int pipe, int error, const char *step, const char *path) {
   struct failure failure = {.error = error};
-  snprintf(failure.step, sizeof failure.step, "%s", step);
-  snprintf(failure.path, sizeof failure.path, "%s", path);
+  copy_text(failure.step, sizeof failure.step, step);
+  copy_text(failure.path, sizeof failure.path, path);
   (void)!write(pipe, &failure, sizeof failure);
   _exit(127);
 }
@@ -110,9 +94,9 @@ static pid_t start(char **command, char **env, struct outcome *outcome) {
   int pipe[2];
   struct failure failure = {.error = 0};
   outcome->cause = CAUSE_SETUP;
-  snprintf(outcome->step, sizeof outcome->step, "container-init: start");
+  copy_text(outcome->step, sizeof outcome->step, "container-init: start");
   if (pipe2(pipe, O_CLOEXEC) < 0) return outcome->error = errno, -1;
-  outcome->started_ns = now();
+  outcome->started_ns = now_ns();
   pid_t child = fork();
   if (child < 0) return outcome->error = errno, -1;
   if (child == 0) run(command, env, pipe[1]);
@@ -202,35 +186,27 @@ struct words {
 
 /* COUNT and that many mounts. Returns what follows them, or NULL. */
 static char **parse_mounts(char **argv, struct words *words) {
-  char *end = NULL;
-  long count = argv[0] ? strtol(argv[0], &end, 10) : -1;
-  if (count < 0 || count > 1000000 || *end || end == argv[0]) return NULL;
+  uint64_t count;
+  if (!argv[0] || parse_number(argv[0], 1000000, &count) < 0) return NULL;
   words->mounts = ++argv;
   words->count = (int)count;
-  for (long left = count * MOUNT_WORDS; left > 0; left--, argv++)
+  for (uint64_t left = count * MOUNT_WORDS; left > 0; left--, argv++)
     if (!*argv) return NULL;
   return argv;
 }
 
-static int parse_id(const char *word, unsigned *id) {
-  char *end = NULL;
-  unsigned long number = strtoul(word, &end, 10);
-  *id = (unsigned)number;
-  return end != word && !*end && number < UINT32_MAX;
-}
-
 /* Returns what follows them, or NULL. */
 static char **parse_network(char **argv, struct words *words) {
-  if (!argv[0] || !argv[1] || !argv[2]) return NULL;
-  words->network.socket = argv[0];
-  return parse_id(argv[1], &words->network.uid) && parse_id(argv[2], &words->network.gid) ? argv + 3 : NULL;
+  uint64_t uid, gid;
+  if (!argv[0] || !argv[1] || !argv[2] || parse_number(argv[1], UINT32_MAX - 1, &uid) < 0 || parse_number(argv[2], UINT32_MAX - 1, &gid) < 0) return NULL;
+  words->network = (struct container_network){argv[0], (uid_t)uid, (gid_t)gid};
+  return argv + 3;
 }
 
 /* Octal. Returns what follows it, or NULL. */
 static char **parse_umask(char **argv, struct words *words) {
-  char *end = NULL;
-  unsigned long mask = argv[0] ? strtoul(argv[0], &end, 8) : 01000;
-  if (mask > 0777 || *end || end == argv[0]) return NULL;
+  unsigned mask;
+  if (!argv[0] || parse_mode(argv[0], &mask) < 0 || mask > 0777) return NULL;
   words->umask = (mode_t)mask;
   return argv + 1;
 }
@@ -259,13 +235,13 @@ static int are_held(const struct words *words, struct outcome *outcome) {
   const char *problem = container_mounts_problem(words->mounts, words->count, &outcome->error);
   if (!problem) return 1;
   outcome->cause = CAUSE_SETUP;
-  snprintf(outcome->step, sizeof outcome->step, "container-init: mounts");
-  snprintf(outcome->path, sizeof outcome->path, "%s", problem);
+  copy_text(outcome->step, sizeof outcome->step, "container-init: mounts");
+  copy_text(outcome->path, sizeof outcome->path, problem);
   return 0;
 }
 
 static int refuse(int report_fd, struct outcome *outcome) {
-  outcome->ended_ns = now();
+  outcome->ended_ns = now_ns();
   if (report_fd >= 0) status_write(report_fd, outcome);
   return EXIT_SETUP;
 }
@@ -274,21 +250,21 @@ int container_init_main(int argc, char **argv) {
   struct outcome outcome = OUTCOME_UNKNOWN;
   struct words words;
   sigset_t signals;
-  outcome.begun_ns = now();
+  outcome.begun_ns = now_ns();
   if (argc < 2 || !parse_words(argv, &words)) return usage();
   if (words.is_held) return !are_held(&words, &outcome);
   int is_meant = !words.mounts || are_held(&words, &outcome); /* before our own /proc is closed to us */
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) return EXIT_SETUP;
   outcome.oom_kills = out_of_memory();
   outcome.pids_refused = refused_processes();
-  int report_fd = connect_to(words.rest[0]);
+  int report_fd = socket_to(words.rest[0], SOCK_STREAM); /* -1: the runner notices that no connection came */
   if (!is_meant || (words.mounts && report_fd < 0)) return refuse(report_fd, &outcome);
   if (container_network_make(&words.network, &outcome) < 0) return refuse(report_fd, &outcome);
   hold_signals(&signals);
   umask(words.umask);
   pid_t child = start(words.rest + 1, environ, &outcome);
   if (child > 0) outcome.wait_status = wait_for(child, &signals);
-  outcome.ended_ns = now();
+  outcome.ended_ns = now_ns();
   if (!words.is_inside) outcome.killed = kill_the_rest();
   measure(&outcome);
   if (report_fd >= 0) status_write(report_fd, &outcome);

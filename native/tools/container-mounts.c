@@ -6,6 +6,7 @@
  */
 #include "tools/container-mounts.h"
 
+#include "lib/files.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
@@ -46,9 +47,8 @@ static int open_below(int at, const char *path) {
     int next = openat(fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), error = errno;
     /* Its owner could give himself the permission later. */
     if (next < 0 && error == EACCES && fstat(fd, &directory) == 0 && directory.st_uid != getuid()) error = ENOLINK;
-    close(fd);
-    fd = next;
     errno = error;
+    fd = close_with(fd, next);
   }
   return fd;
 }

@@ -8,6 +8,7 @@
  */
 #include "lib/fd-message.h"
 #include "lib/report-failure.h"
+#include "lib/sealed-memory.h"
 #include "lib/status.h"
 #include "lib/programs.h"
 #include "runner/net-helper.h"
@@ -15,11 +16,9 @@
 
 #include <err.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -34,14 +33,8 @@ struct plan {
 
 /* One for each reader: they would share the place where they read. */
 static int sealed(const struct plan *plan) {
-  int fd = memfd_create("launch-file", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  int fd = memory_sealed(plan->bytes, plan->size, "launch-file");
   if (fd < 0) err(125, "memfd");
-  for (size_t at = 0; at < plan->size;) {
-    ssize_t got = write(fd, plan->bytes + at, plan->size - at);
-    if (got < 0) err(125, "memfd");
-    at += (size_t)got;
-  }
-  if (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0) err(125, "memfd");
   return fd;
 }
 

@@ -1,38 +1,25 @@
 #include "tools/container-network.h"
 
 #include "lib/fd-message.h"
+#include "lib/filter-steps.h"
 #include "lib/launch-file.h"
 #include "lib/report-failure.h"
 #include "sandbox/network.h"
 
 #include <errno.h>
 #include <grp.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/netlink.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define STEP "network: container"
 
 /* ---- sockets ---- */
-
-static int connect_to_host(const char *path) {
-  struct sockaddr_un name = {.sun_family = AF_UNIX};
-  int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  if (fd < 0) fail(STEP, "socket");
-  copy_text(name.sun_path, sizeof name.sun_path, path);
-  if (connect(fd, (struct sockaddr *)&name, sizeof name) < 0) fail(STEP, path);
-  return fd;
-}
 
 static void receive_plan(int host, struct launchfile *file) {
   int fds[MESSAGE_DESCRIPTORS_MAX], count;
@@ -50,7 +37,8 @@ static void receive_plan(int host, struct launchfile *file) {
 static _Noreturn void make(const char *socket, int report) {
   struct launchfile file;
   fail_through(report);
-  int host = connect_to_host(socket);
+  int host = socket_to(socket, SOCK_SEQPACKET);
+  if (host < 0) fail(STEP, socket);
   receive_plan(host, &file);
   network_make(&file, host);
   network_await_helper(host);
@@ -108,29 +96,17 @@ static int become(uid_t uid, gid_t gid) {
   return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* another id: the kernel has forgotten it */
 }
 
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#else
-#error "the filter of containers knows x86-64 and arm64"
-#endif
-#define DATA(member) ((uint32_t)offsetof(struct seccomp_data, member)) /* of arguments the low half, on little-endian machines */
-
 /* The filter of the container leaves this open for us alone. Other machines' calls end the process: the first filter does the same. */
 static int close_netfilter(void) {
   struct sock_filter steps[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, DATA(arch)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, DATA(nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 5),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, DATA(args[0])),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 3),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, DATA(args[2])),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NETLINK_NETFILTER, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPROTONOSUPPORT),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+      ONLY_OUR_CALLS,
+      SKIP_IF(SYS_socket, 0, 5),
+      LOAD(args[0]),
+      SKIP_IF(AF_NETLINK, 0, 3),
+      LOAD(args[2]),
+      SKIP_IF(NETLINK_NETFILTER, 0, 1),
+      ANSWER(SECCOMP_RET_ERRNO | EPROTONOSUPPORT),
+      ANSWER(SECCOMP_RET_ALLOW),
   };
   struct sock_fprog filter = {sizeof steps / sizeof *steps, steps};
   return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0);

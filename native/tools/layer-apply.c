@@ -1,83 +1,22 @@
 #include "tools/layer-apply.h"
 
 #include "lib/arena.h"
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/repository.h"
-#include "lib/syscalls.h"
 #include "lib/layer-copy.h"
 #include "tools/layer-journal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHOICE_MAX (1u << 30)
-
-/* ---- the choice ---- */
-
-static int by_place(const void *a, const void *b) {
-  const struct chosen *first = a, *second = b;
-  if (first->zone != second->zone) return first->zone < second->zone ? -1 : 1;
-  return strcmp(first->path, second->path);
-}
-
-static const char *next_word(const char **at, const char *end) {
-  const char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
-  if (!nul) return errno = EINVAL, NULL;
-  *at = nul + 1;
-  return word;
-}
-
-static int add_chosen(struct chosen **list, size_t *count, const struct chosen *chosen) {
-  struct chosen *more = grow(*list, *count, sizeof *more);
-  if (!more) return -1;
-  *list = more;
-  more[(*count)++] = *chosen;
-  return 0;
-}
-
-int choice_add(struct choice *choice, const struct chosen *chosen) { return add_chosen(&choice->item, &choice->count, chosen); }
-
-int choice_add_repository(struct choice *choice, const struct chosen *chosen) { return add_chosen(&choice->repository, &choice->repositories, chosen); }
-
-void choice_end(struct choice *choice) {
-  if (choice->count) qsort(choice->item, choice->count, sizeof *choice->item, by_place);
-  if (choice->repositories) qsort(choice->repository, choice->repositories, sizeof *choice->repository, by_place);
-}
-
-static int read_chosen(const char **at, const char *end, struct choice *choice) {
-  uint64_t zone;
-  const char *number = next_word(at, end), *path = number ? next_word(at, end) : NULL;
-  if (!path || parse_number(number, SIZE_MAX, &zone) < 0) return errno = EINVAL, -1;
-  return choice_add(choice, &(struct chosen){(size_t)zone, path, 0});
-}
-
-int choice_read(int fd, struct choice *choice) {
-  size_t size;
-  const char *bytes = read_all(fd, CHOICE_MAX, &size), *at = bytes;
-  *choice = (struct choice){0};
-  if (!bytes) return -1;
-  while (at < bytes + size)
-    if (read_chosen(&at, bytes + size, choice) < 0) return -1;
-  choice_end(choice);
-  return 0;
-}
-
-int choice_has(const struct choice *choice, const struct chosen *wanted) {
-  return choice->count > 0 && bsearch(wanted, choice->item, choice->count, sizeof *wanted, by_place) != NULL;
-}
-
-static const struct chosen *find_chosen(const struct choice *choice, const struct change *change) {
-  struct chosen wanted = {change->zone, change->path, 0};
-  return choice->count ? bsearch(&wanted, choice->item, choice->count, sizeof wanted, by_place) : NULL;
-}
-
 /* `length` bytes of a path, 0 for the root of the zone. */
 static int knows_repository(const struct choice *choice, size_t zone, const char *path, size_t length) {
   char *copy = length ? strndup(path, length) : strdup(".");
-  struct chosen wanted = {zone, copy, 0};
-  int knows = copy && choice->repositories && bsearch(&wanted, choice->repository, choice->repositories, sizeof wanted, by_place) != NULL;
+  int knows = copy && zone_paths_have(&choice->repositories, (struct zone_path){zone, copy});
   free(copy);
   return knows;
 }
@@ -97,7 +36,6 @@ struct root {
   char *path;
   size_t length, zone;
   char number[24];
-  int force;
 };
 
 struct apply {
@@ -122,13 +60,12 @@ static const char *below(const struct root *root, const struct change *change) {
   return change->path[root->length] == '/' ? change->path + root->length : NULL;
 }
 
-static int set_root(struct root *root, const struct change *change, size_t number, int force) {
+static int set_root(struct root *root, const struct change *change, size_t number) {
   free(root->path);
   if (!(root->path = strdup(change->path))) return -1;
   root->length = strlen(root->path);
   snprintf(root->number, sizeof root->number, "%zu", number);
   root->zone = change->zone;
-  root->force = force;
   return 0;
 }
 
@@ -161,10 +98,7 @@ static int make_object(struct apply *apply, const struct change *change, const c
   object.status.st_mode = (change->now.st_mode & S_IFMT) | mode_of(apply, change);
   int done = copy_object(&object, to, last, owner_of(apply, change));
   if (done == 0 && S_ISDIR(change->now.st_mode)) done = note_filled(apply, change, name, &object.status);
-  int error = errno;
-  close(to);
-  errno = error;
-  return done;
+  return close_with(to, done);
 }
 
 /* A renamed directory brings what the zone has in it now, which a command that lives may have made since the caller looked. */
@@ -179,10 +113,7 @@ static int finish_directories(struct apply *apply) {
   for (size_t i = apply->filled_count; i-- > 0;) {
     const struct filled *filled = &apply->filled[i];
     int fd = open_beneath(journal_stage(&apply->journal, filled->zone), filled->name, O_RDONLY | O_DIRECTORY);
-    int done = fd < 0 ? -1 : finish_directory(fd, filled), error = errno;
-    if (fd >= 0) close(fd);
-    errno = error;
-    if (done < 0) return -1;
+    if (close_with(fd, fd < 0 ? -1 : finish_directory(fd, filled)) < 0) return -1;
   }
   return 0;
 }
@@ -193,8 +124,7 @@ static int read_parent_time(const struct apply *apply, const struct change *chan
   const char *name;
   struct stat status;
   int fd = open_parent_beneath(apply->layer->zone[change->zone].lower, change->path, &name);
-  int done = fd < 0 ? -1 : fstat(fd, &status);
-  if (fd >= 0) close(fd);
+  int done = close_with(fd, fd < 0 ? -1 : fstat(fd, &status));
   if (done == 0) *time = status.st_mtim;
   return done;
 }
@@ -239,25 +169,27 @@ static int add_later(struct apply *apply) {
 
 /* ---- changes ---- */
 
+static int is_in_the_way(const struct apply *apply, const struct change *change) { return change->conflict && !apply->choice->is_forced; }
+
 static int tell_conflict(struct apply *apply, const struct change *change) {
   apply->conflicts++;
   return printf("conflict%c%s%c", 0, change->path, 0) < 0 ? -1 : 0;
 }
 
-static int take(struct apply *apply, const struct change *change, int force) {
+static int take(struct apply *apply, const struct change *change) {
   size_t number = apply->journal.steps + apply->later_count;
   char name[24];
   snprintf(name, sizeof name, "%zu", number);
   if (change->kind == MODE) return add_step(apply, change, STEP_MODE, number);
-  if (change->kind == DELETED) return set_root(&apply->gone, change, number, force) < 0 ? -1 : add_step(apply, change, STEP_REMOVE, number);
-  if (make_object(apply, change, name) < 0 || set_root(&apply->made, change, number, force) < 0) return -1;
+  if (change->kind == DELETED) return set_root(&apply->gone, change, number) < 0 ? -1 : add_step(apply, change, STEP_REMOVE, number);
+  if (make_object(apply, change, name) < 0 || set_root(&apply->made, change, number) < 0) return -1;
   return add_step(apply, change, change->before.st_mode ? STEP_EXCHANGE : STEP_NEW, number);
 }
 
 /* In a tree that is made: what was not chosen is left out, what a renamed directory brought along is not asked about. */
 static int fill(struct apply *apply, const struct change *change, const char *rest, int is_chosen) {
   size_t wanted = strlen(apply->made.number) + strlen(rest) + 1;
-  if (change->kind == DELETED) return change->conflict && !apply->made.force ? tell_conflict(apply, change) : 0;
+  if (change->kind == DELETED) return is_in_the_way(apply, change) ? tell_conflict(apply, change) : 0;
   if (change->kind != KEPT && !is_chosen) return 0;
   if (wanted > apply->name_room) {
     char *more = realloc(apply->name, 2 * wanted);
@@ -273,13 +205,13 @@ static int on_change(void *data, const struct change *change) {
   struct apply *apply = data;
   const char *rest;
   if (change->kind == GIT || change->kind == NEW_GIT) return 0;
-  const struct chosen *chosen = find_chosen(apply->choice, change);
-  if (chosen) apply->found++;
-  if ((rest = below(&apply->made, change))) return fill(apply, change, rest, chosen != NULL);
-  if (below(&apply->gone, change)) return change->conflict && !apply->gone.force ? tell_conflict(apply, change) : 0;
-  if (!chosen || change->kind == KEPT) return 0;
-  if (change->conflict && !chosen->force) return tell_conflict(apply, change);
-  return take(apply, change, chosen->force);
+  int is_chosen = zone_paths_have(&apply->choice->changes, (struct zone_path){change->zone, change->path});
+  apply->found += (size_t)is_chosen;
+  if ((rest = below(&apply->made, change))) return fill(apply, change, rest, is_chosen);
+  int is_gone = below(&apply->gone, change) != NULL;
+  if (!is_gone && (!is_chosen || change->kind == KEPT)) return 0;
+  if (is_in_the_way(apply, change)) return tell_conflict(apply, change);
+  return is_gone ? 0 : take(apply, change);
 }
 
 static enum apply_end carry_out(struct apply *apply, char failed[PATH_MAX]) {

@@ -2,31 +2,15 @@
 #pragma once
 
 #include "tools/layer-modes.h"
+#include "tools/layer-paths.h"
 
-/* The chosen changes: zone number and path, sorted. */
-struct chosen {
-  size_t zone;
-  const char *path;
-  int force; /* also over what the host has changed */
-};
-
+/* Both sets are sorted. */
 struct choice {
-  struct chosen *item;
-  size_t count;
-  struct chosen *repository; /* directories that the caller knows to be repositories, or to become some, sorted */
-  size_t repositories;
+  struct zone_paths changes;
+  struct zone_paths repositories; /* directories that the caller knows to be repositories, or to become some */
+  int is_forced;                  /* also over what the host has changed */
   struct mode_rule modes;
 };
-
-/* 0, or -1 with errno; then choice_end, and nothing is added any more. Paths are not copied. */
-int choice_add(struct choice *choice, const struct chosen *chosen);
-int choice_add_repository(struct choice *choice, const struct chosen *chosen);
-void choice_end(struct choice *choice);
-
-/* Reads `zone NUL path NUL`... from `fd`. 0, or -1 with errno. */
-int choice_read(int fd, struct choice *choice);
-
-int choice_has(const struct choice *choice, const struct chosen *wanted);
 
 struct applied {
   size_t count;    /* of the choice; another command may have applied some of it meanwhile */

@@ -1,12 +1,12 @@
 #include "tools/layer-changes.h"
 
 #include "lib/arena.h"
+#include "lib/files.h"
 #include "lib/layer.h"
 #include "lib/report-failure.h"
 #include "lib/repository.h"
 #include "lib/syscalls.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +21,6 @@ static int open_lower(struct layer_zone *zone, const struct entry *entry) {
   zone->is_copied = is_copied(entry);
   zone->lower = layer_open_source(entry);
   return zone->lower < 0 ? -1 : fstat(zone->lower, &zone->root);
-}
-
-static int open_upper(const struct layer *layer, struct layer_zone *zone) {
-  layer_name name;
-  char path[sizeof(layer_name) + sizeof LAYER_UPPER + 1];
-  layer_zone_name(layer->zones, name);
-  snprintf(path, sizeof path, "%s/%s", name, LAYER_UPPER);
-  zone->upper = open_beneath(layer->fd, path, O_RDONLY | O_DIRECTORY);
-  return zone->upper < 0 ? -1 : 0;
 }
 
 static int read_since(const struct launchfile *record, struct timespec *since) {
@@ -52,11 +43,10 @@ int layer_open_zones(struct layer *layer, char failed[PATH_MAX]) {
     if (!more) return -1;
     layer->zone = more;
     struct layer_zone *zone = &layer->zone[layer->zones];
-    if (open_lower(zone, &entry) < 0 || open_upper(layer, zone) < 0 || read_since(&layer->record, &zone->since) < 0) return -1;
+    if (open_lower(zone, &entry) < 0 || (zone->upper = layer_open_upper(layer->fd, layer->zones)) < 0 || read_since(&layer->record, &zone->since) < 0) return -1;
     layer->zones++;
   }
-  copy_text(failed, PATH_MAX, "known");
-  return known_read(layer->fd, &layer->known);
+  return 0;
 }
 
 /* ---- names of a directory ---- */
@@ -85,18 +75,13 @@ static int add_name(struct names *names, const char *name) {
 
 static int read_names(int directory, struct names *names) {
   *names = (struct names){0};
-  int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), done = 0;
-  DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-  if (!entries) return fd < 0 ? -1 : (close(fd), -1);
-  for (struct dirent *entry; done == 0 && (errno = 0, entry = readdir(entries));)
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) done = add_name(names, entry->d_name);
-  if (errno) done = -1;
-  int error = errno;
-  closedir(entries);
-  if (done < 0) free_names(names);
-  errno = error;
-  if (done == 0 && names->count > 0) qsort(names->name, names->count, sizeof *names->name, by_bytes);
-  return done;
+  int done = 0;
+  DIR *entries = entries_open(directory);
+  if (!entries) return -1;
+  for (const char *name; done == 0 && (name = entries_next(entries));) done = add_name(names, name);
+  if (entries_close(entries, done) < 0) return free_names(names), -1;
+  if (names->count > 0) qsort(names->name, names->count, sizeof *names->name, by_bytes);
+  return 0;
 }
 
 static int has_name(const struct names *names, const char *name) {
@@ -166,7 +151,7 @@ static int has_changed(const struct walk *walk, const struct stat *before) {
   if (before->st_mode == 0) return 0;
   if (walk->is_moved) return 1;
   if (!is_later(&before->st_ctim, &walk->zone->since)) return 0;
-  return !known_has(&walk->layer->known, walk->number, walk->length ? walk->path : ".", &before->st_ctim);
+  return !notes_have(&walk->layer->notes, (struct zone_path){walk->number, walk->length ? walk->path : "."}, before->st_ctim);
 }
 
 /* An unreadable attribute counts as capabilities: for one in the name of another user namespace the kernel returns EOVERFLOW. */
@@ -175,8 +160,7 @@ static int has_capabilities(int directory, const char *name) {
   int fd = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
   int has = fd < 0 || getxattr(path, "security.capability", NULL, 0) >= 0 || (errno != ENODATA && errno != EOPNOTSUPP);
-  if (fd >= 0) close(fd);
-  return has;
+  return close_with(fd, has);
 }
 
 static int is_program_with_rights(const struct stat *status) { return S_ISREG(status->st_mode) && (status->st_mode & 06000) != 0; }
@@ -268,10 +252,7 @@ static int tell_tree(struct walk *walk, enum change_kind kind, int directory, co
 static int tell_replaced(struct walk *walk, int lower, const struct change *change) {
   if ((change->kind != TYPE && change->kind != RENAMED) || !S_ISDIR(change->before.st_mode)) return 0;
   int fd = open_beneath(lower, change->name, O_RDONLY | O_DIRECTORY);
-  int done = fd < 0 ? -1 : tell_children(walk, DELETED, fd), error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return done;
+  return close_with(fd, fd < 0 ? -1 : tell_children(walk, DELETED, fd));
 }
 
 /* ---- files ---- */
@@ -294,11 +275,7 @@ static int same_bytes(int a, int b) {
 static int same_content(int upper, int lower, const char *name, const struct stat *a, const struct stat *b) {
   if (a->st_size != b->st_size) return 0;
   int first = open_beneath(upper, name, O_RDONLY | O_NONBLOCK), second = first < 0 ? -1 : open_beneath(lower, name, O_RDONLY | O_NONBLOCK);
-  int same = second < 0 ? -1 : same_bytes(first, second), error = errno;
-  if (first >= 0) close(first);
-  if (second >= 0) close(second);
-  errno = error;
-  return same;
+  return close_with(first, close_with(second, second < 0 ? -1 : same_bytes(first, second)));
 }
 
 static int same_target(int lower, const char *name, const char *target) {
@@ -406,9 +383,7 @@ static int visit_opened(struct walk *walk, int upper, int lower, struct change *
 static int visit_directory(struct walk *walk, int upper, int lower, struct change *change, enum relation relation) {
   int fd = open_beneath(upper, change->name, O_RDONLY | O_DIRECTORY);
   if (fd < 0) return -1;
-  int done = visit_opened(walk, fd, lower, change, relation);
-  close(fd);
-  return done;
+  return close_with(fd, visit_opened(walk, fd, lower, change, relation));
 }
 
 static int visit(struct walk *walk, int upper, int lower, const char *name, enum relation relation) {
@@ -481,13 +456,6 @@ size_t layer_deepest(void) {
   return (size_t)limit.rlim_cur / STACK_PER_LEVEL;
 }
 
-/* A path can be longer than any call takes; then it is not named. */
-static void keep_failed(const struct walk *walk, char failed[PATH_MAX]) {
-  int error = errno;
-  copy_text(failed, PATH_MAX, walk->length < PATH_MAX ? walk->path : "a path that is too long to be named");
-  errno = error;
-}
-
 int layer_changes(const struct layer *layer, change_report *report, void *data, char failed[PATH_MAX]) {
   int done = 0;
   static struct walk walk;
@@ -497,7 +465,8 @@ int layer_changes(const struct layer *layer, change_report *report, void *data, 
     if (make_room(&walk, PATH_MAX) < 0) return -1;
     walk.path[0] = 0;
     done = visit_root(&walk);
-    if (done != 0) keep_failed(&walk, failed);
+    /* A path can be longer than any call takes; then it is not named. */
+    if (done != 0) copy_text(failed, PATH_MAX, walk.length < PATH_MAX ? walk.path : "a path that is too long to be named");
     free(walk.path);
   }
   return done;

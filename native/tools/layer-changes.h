@@ -10,7 +10,7 @@
 
 #include "lib/layer.h"
 
-#include "tools/layer-known.h"
+#include "tools/layer-notes.h"
 
 #include <limits.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ struct layer {
   struct launchfile record;
   struct layer_zone *zone;
   size_t zones;
-  struct known known;
+  struct notes notes;
   const char *const *holder; /* directories for layers of this user: absolute paths */
   size_t holders;
 };

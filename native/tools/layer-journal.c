@@ -1,17 +1,17 @@
 #include "tools/layer-journal.h"
 
 #include "lib/arena.h"
+#include "lib/files.h"
+#include "lib/layer-copy.h"
 #include "lib/remove-tree.h"
 #include "lib/report-failure.h"
 #include "lib/repository.h"
 #include "lib/run-record.h"
 #include "lib/seal.h"
 #include "lib/syscalls.h"
-#include "lib/layer-copy.h"
-#include "tools/layer-stage.h"
+#include "lib/text.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -36,32 +36,23 @@ static int rename_with(int from, const char *name, int to, const char *new_name,
 /* ---- where the numbers are ---- */
 
 static int begin_stages(struct journal *journal) {
-  size_t zones = journal->layer->zones;
-  journal->stage = malloc((zones + 1) * sizeof *journal->stage);
-  journal->place = malloc((zones + 1) * sizeof *journal->place);
-  if (!journal->stage || !journal->place) return -1;
-  for (size_t i = 0; i < zones; i++) {
-    journal->stage[i] = -1;
-    if (!(journal->place[i] = stage_place(journal->layer, i))) return -1;
+  const struct layer *layer = journal->layer;
+  journal->stage = malloc((layer->zones + 1) * sizeof *journal->stage);
+  if (!journal->stage) return -1;
+  for (size_t i = 0; i < layer->zones; i++) {
+    journal->stage[i] = (struct stage){layer, i, journal->number, stage_place(layer, i), -1};
+    if (!journal->stage[i].place) return -1;
   }
   return 0;
 }
 
-static int is_apart(const struct journal *journal, size_t zone) { return stage_is_apart(journal->place[zone]); }
-
-static struct stage stage_of(const struct journal *journal, size_t zone) {
-  return (struct stage){journal->layer, zone, journal->number, journal->place[zone]};
-}
+static int is_apart(const struct journal *journal, size_t zone) { return stage_is_apart(&journal->stage[zone]); }
 
 int journal_stage(struct journal *journal, size_t zone) {
-  int *fd = &journal->stage[zone];
-  if (*fd >= 0) return *fd;
-  const struct stage stage = stage_of(journal, zone);
-  if (strcmp(stage.place, STAGE_NOWHERE) == 0) return errno = EXDEV, -1;
-  if (!stage_is_apart(stage.place)) return *fd = fcntl(journal->directory, F_DUPFD_CLOEXEC, 3);
-  *fd = stage_open(&stage);
-  if (*fd < 0 && errno == ENOENT) *fd = stage_make(&stage);
-  return *fd;
+  struct stage *stage = &journal->stage[zone];
+  if (stage->fd >= 0) return stage->fd;
+  if (strcmp(stage->place, STAGE_NOWHERE) == 0) return errno = EXDEV, -1;
+  return stage->fd = stage_is_apart(stage) ? stage_reach(stage) : fcntl(journal->directory, F_DUPFD_CLOEXEC, 3);
 }
 
 /* Whether a step that was taken has left a file under its number. */
@@ -95,23 +86,23 @@ static int keep_given_back(struct journal *journal) {
 /* Writes files that were prepared on other file systems than the layer's to disk. */
 static int sync_stages(struct journal *journal) {
   for (size_t i = 0; i < journal->layer->zones; i++)
-    if (journal->stage[i] >= 0 && is_apart(journal, i) && syncfs(journal->stage[i]) < 0) return -1;
+    if (journal->stage[i].fd >= 0 && is_apart(journal, i) && syncfs(journal->stage[i].fd) < 0) return -1;
   return 0;
 }
 
 static int remove_stage(const struct journal *journal, size_t zone) {
+  struct stage *stage = &journal->stage[zone];
   if (!journal->is_written) return stage_remove_anywhere(journal->layer, zone, journal->number);
-  const struct stage stage = stage_of(journal, zone);
-  if (!is_apart(journal, zone)) return 0;
+  if (!stage_is_apart(stage)) return 0;
   /* By its descriptor first: a command that can write in the zone can rename it, or put something else in its place. */
-  if (journal->stage[zone] >= 0 && remove_contents(journal->stage[zone]) < 0) return -1;
-  return stage_remove(&stage) == 0 || stage_is_foreign(errno) ? 0 : -1;
+  if (stage->fd >= 0 && remove_contents(stage->fd) < 0) return -1;
+  return stage_remove(stage) == 0 || stage_is_foreign(errno) ? 0 : -1;
 }
 
 static int remove_stages(struct journal *journal) {
   for (size_t i = 0; i < journal->layer->zones; i++) {
     if (remove_stage(journal, i) < 0) return -1;
-    if (is_apart(journal, i) && journal->stage[i] >= 0) close(journal->stage[i]), journal->stage[i] = -1;
+    if (is_apart(journal, i)) journal->stage[i].fd = close_with(journal->stage[i].fd, -1);
   }
   return 0;
 }
@@ -134,64 +125,39 @@ static void put_step(FILE *out, const struct step *step) {
   put_number(out, (unsigned long long)step->made_size);
 }
 
-static int sync_name(int directory, const char *name, int flags) {
-  int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | flags);
-  int done = fd < 0 ? -1 : fsync(fd), error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return done;
-}
-
 typedef char journal_purpose[RUN_ID_MAX + 32];
 
 static void purpose_of(const struct journal *journal, journal_purpose purpose) {
   snprintf(purpose, sizeof(journal_purpose), "apply %u of %s", journal->number, journal->layer->id);
 }
 
-static void put_seal(FILE *out, const struct journal *journal, const char *bytes, size_t size) {
+static const char *text_of(const struct journal *journal, size_t *size) {
   unsigned char secret[SECRET_BYTES];
-  char seal[MAC_TEXT];
   journal_purpose purpose;
+  FILE *out = text_begin();
+  if (!out) return NULL;
+  for (size_t i = 0; i < journal->layer->zones; i++) fprintf(out, "%s%c", journal->stage[i].place, 0);
+  for (size_t i = 0; i < journal->steps; i++) put_step(out, &journal->step[i]);
+  fprintf(out, "end%c", 0);
   purpose_of(journal, purpose);
-  seal_for(secret_read(secret) == 0 ? secret : NULL, purpose, bytes, size, seal);
-  fwrite(seal, 1, sizeof seal, out);
+  return text_end_sealed(out, secret_read(secret) == 0 ? secret : NULL, purpose, size);
 }
 
 static int write_file(struct journal *journal) {
-  char *bytes = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&bytes, &size);
-  if (!out) return -1;
-  for (size_t i = 0; i < journal->layer->zones; i++) fprintf(out, "%s%c", journal->place[i], 0);
-  for (size_t i = 0; i < journal->steps; i++) put_step(out, &journal->step[i]);
-  fprintf(out, "end%c", 0);
-  if (fflush(out) == 0) put_seal(out, journal, bytes, size);
-  if (fclose(out) != 0) return free(bytes), -1;
-  int fd = openat(journal->directory, DRAFT, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  ssize_t done = fd < 0 ? -1 : 0;
-  for (size_t sent = 0; done >= 0 && sent < size; sent += (size_t)done) done = write(fd, bytes + sent, size - sent);
+  size_t size;
   struct stat status;
-  if (done >= 0) done = fsync(fd) < 0 ? -1 : fstat(fd, &status);
-  if (done >= 0) journal->written = status.st_mtim, journal->is_written = 1;
-  int error = errno;
-  if (fd >= 0) close(fd);
-  free(bytes);
-  errno = error;
-  return done < 0 ? -1 : 0;
-}
-
-static const char *next_word(const char **at, const char *end) {
-  const char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
-  if (!nul) return errno = EBADMSG, NULL;
-  *at = nul + 1;
-  return word;
+  const char *bytes = text_of(journal, &size);
+  int fd = bytes ? openat(journal->directory, DRAFT, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
+  if (fd < 0 || write_all(fd, bytes, size) < 0 || fsync(fd) < 0 || fstat(fd, &status) < 0) return close_with(fd, -1);
+  journal->written = status.st_mtim, journal->is_written = 1;
+  return close_with(fd, 0);
 }
 
 static int read_step(const char **at, const char *end, struct step *step) {
   const char *word[FIELDS];
   uint64_t number[FIELDS] = {0};
   for (int i = 0; i < FIELDS; i++) {
-    if (!(word[i] = next_word(at, end))) return -1;
+    if (!(word[i] = take_word(at, end))) return -1;
     if (i == 0 && strcmp(word[0], "end") == 0) return 0;
     if (i != 0 && i != 3 && parse_number(word[i], UINT64_MAX, &number[i]) < 0) return errno = EBADMSG, -1;
   }
@@ -205,9 +171,8 @@ static int read_step(const char **at, const char *end, struct step *step) {
 /* Reads the place that was noted of each zone; `elsewhere` becomes a zone whose place is not reachable any more. */
 static int read_places(struct journal *journal, const char **at, const char *end) {
   for (size_t i = 0; i < journal->layer->zones; i++) {
-    if (!(journal->place[i] = next_word(at, end))) return -1;
-    const struct stage stage = stage_of(journal, i);
-    int is_reachable = stage_is_reachable(&stage);
+    if (!(journal->stage[i].place = take_word(at, end))) return -1;
+    int is_reachable = stage_is_reachable(&journal->stage[i]);
     if (is_reachable < 0) return -1;
     if (!is_reachable) journal->elsewhere = journal->layer->zone[i].source;
   }
@@ -232,10 +197,8 @@ static int read_steps(struct journal *journal, int fd) {
   const char *at = bytes;
   int got;
   journal_purpose purpose;
-  if (size < MAC_TEXT || bytes[size - 1]) return errno = EBADMSG, -1;
-  size -= MAC_TEXT;
   purpose_of(journal, purpose);
-  journal->is_sealed = is_sealed_for(bytes + size, purpose, bytes, size);
+  if (seal_take(bytes, &size, purpose, &journal->is_sealed) < 0) return -1;
   if (read_places(journal, &at, bytes + size) < 0) return -1;
   while ((got = read_step(&at, bytes + size, &step)) > 0)
     if (step.zone >= journal->layer->zones || journal_add(journal, &step) < 0) return errno = EBADMSG, -1;
@@ -317,11 +280,20 @@ static int change_mode(const struct place *place, ino_t inode, mode_t from, mode
   int done = fd < 0 || fstat(fd, &status) < 0 ? -1 : 0;
   if (done == 0 && (status.st_ino != inode || (status.st_mode & 07777) != from)) done = -1, errno = ESTALE;
   if (done == 0) done = chmod(path, to);
-  int error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return done;
+  return close_with(fd, done);
 }
+
+/* A step by a rename, without a look at what it moves. */
+static int move(enum step_kind kind, int stage, const char *number, const struct place *place) {
+  switch (kind) {
+    case STEP_NEW: return rename_with(stage, number, place->directory, place->name, RENAME_NOREPLACE);
+    case STEP_EXCHANGE: return rename_with(stage, number, place->directory, place->name, RENAME_EXCHANGE);
+    case STEP_REMOVE: return rename_with(place->directory, place->name, stage, number, RENAME_NOREPLACE);
+    default: return errno = EBADMSG, -1;
+  }
+}
+
+static enum step_kind inverse_of(enum step_kind kind) { return kind == STEP_NEW ? STEP_REMOVE : kind == STEP_REMOVE ? STEP_NEW : kind; }
 
 /* ---- forth ---- */
 
@@ -353,20 +325,11 @@ static int take_step(struct journal *journal, const struct step *step) {
   name_of(step, name);
   int stage = journal_stage(journal, step->zone);
   if (stage < 0 || open_place(journal, step, &place) < 0) return -1;
-  int done = -1;
-  switch (step->kind) {
-    case STEP_NEW: done = rename_with(stage, name, place.directory, place.name, RENAME_NOREPLACE); break;
-    case STEP_EXCHANGE: done = rename_with(stage, name, place.directory, place.name, RENAME_EXCHANGE); break;
-    case STEP_REMOVE: done = rename_with(place.directory, place.name, stage, name, RENAME_NOREPLACE); break;
-    case STEP_MODE: done = change_mode(&place, step->was, step->old_mode, step->mode); break;
-  }
+  int done = step->kind == STEP_MODE ? change_mode(&place, step->was, step->old_mode, step->mode) : move(step->kind, stage, name, &place);
   if (done == 0 && gives_back(step) && !is_expected(stage, name, &step->before)) done = -1, errno = ESTALE;
   if (done == 0 && step->made && !is_made(&place, step)) done = -1, errno = ESTALE;
   if (done == 0 && step->kind != STEP_REMOVE) done = check_repository(step, &place);
-  int error = errno;
-  close(place.directory);
-  errno = error;
-  return done;
+  return close_with(place.directory, done);
 }
 
 static int sync_zones(const struct journal *journal) {
@@ -391,9 +354,8 @@ int journal_carry_out(struct journal *journal, char failed[PATH_MAX]) {
   }
   copy_text(failed, PATH_MAX, "");
   if (sync_zones(journal) < 0 || keep_given_back(journal) < 0 || note_all(journal) < 0) return -1;
-  /* Its own time says when the apply was done. */
-  if (sync_name(journal->directory, UNFINISHED, 0) < 0 || utimensat(journal->directory, UNFINISHED, NULL, 0) < 0) return -1;
-  if (name_file(journal, UNFINISHED, APPLIED) < 0) return -1;
+  /* The file is on the disk since the first step. Its own time says when the apply was done. */
+  if (utimensat(journal->directory, UNFINISHED, NULL, 0) < 0 || name_file(journal, UNFINISHED, APPLIED) < 0) return -1;
   (void)remove_stages(journal); /* it is done: what could not be removed is removed by the next verb */
   return 0;
 }
@@ -410,12 +372,9 @@ static int is_untaken(int stage, const struct step *step) {
   return here == (step->kind == STEP_REMOVE ? 0 : step->made);
 }
 
-static int put_back(int stage, const char *name, const struct step *step, const struct place *place) {
-  if (rename_with(stage, name, place->directory, place->name, RENAME_NOREPLACE) < 0) return -1;
-  if (check_repository(step, place) == 0) return 1;
-  int error = errno;
-  (void)rename_with(place->directory, place->name, stage, name, RENAME_NOREPLACE);
-  return errno = error, -1;
+static int take_back_mode(const struct step *step, const struct place *place) {
+  if (change_mode(place, step->was, step->mode, step->old_mode) == 0) return 0;
+  return errno == ESTALE ? change_mode(place, step->was, step->old_mode, step->old_mode) : -1;
 }
 
 /* 1 when it was, 0 when there was nothing to take back. */
@@ -423,20 +382,14 @@ static int take_back(int stage, const struct step *step, const struct place *pla
   number_name name;
   ino_t here, there;
   name_of(step, name);
+  if (step->kind == STEP_MODE) return take_back_mode(step, place);
   if (inode_at(stage, name, &here) < 0 || inode_at(place->directory, place->name, &there) < 0) return -1;
-  switch (step->kind) {
-    case STEP_NEW:
-      if (there != step->made) return errno = ESTALE, -1;
-      return rename_with(place->directory, place->name, stage, name, RENAME_NOREPLACE) == 0 ? 1 : -1;
-    case STEP_EXCHANGE:
-      if (here == 0 || there != step->made) return errno = ESTALE, -1;
-      return rename_with(stage, name, place->directory, place->name, RENAME_EXCHANGE) == 0 ? 1 : -1;
-    case STEP_REMOVE: return put_back(stage, name, step, place);
-    case STEP_MODE:
-      if (change_mode(place, step->was, step->mode, step->old_mode) == 0) return 0;
-      return errno == ESTALE && change_mode(place, step->was, step->old_mode, step->old_mode) == 0 ? 0 : -1;
-  }
-  return errno = EBADMSG, -1;
+  if ((step->kind == STEP_EXCHANGE && here == 0) || (step->kind != STEP_REMOVE && there != step->made)) return errno = ESTALE, -1;
+  if (move(inverse_of(step->kind), stage, name, place) < 0) return -1;
+  if (step->kind != STEP_REMOVE || check_repository(step, place) == 0) return 1;
+  int error = errno;
+  (void)move(step->kind, stage, name, place);
+  return errno = error, -1;
 }
 
 static int is_newer(const struct timespec *time, const struct timespec *done) {
@@ -462,10 +415,7 @@ static int take_back_step(struct journal *journal, const struct step *step) {
   /* Not where somebody else has changed the directory since. */
   int is_changed = journal->done.tv_sec != 0 && is_newer(&parent.st_mtim, &journal->done);
   if (done == 1) done = is_changed ? 0 : give_back_time(&place, step);
-  int error = errno;
-  close(place.directory);
-  errno = error;
-  return done;
+  return close_with(place.directory, done);
 }
 
 /* ---- what is not our own doing ---- */
@@ -475,14 +425,9 @@ static int tree_is_newer(int directory, const char *name, const struct timespec 
 static int entries_are_newer(int directory, const char *name, const struct timespec *done) {
   int fd = open_beneath(directory, name, O_RDONLY | O_DIRECTORY), newer = 0;
   DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-  if (!entries) return -1;
-  for (struct dirent *entry; newer == 0 && (errno = 0, entry = readdir(entries));)
-    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) newer = tree_is_newer(fd, entry->d_name, done);
-  if (newer == 0 && errno) newer = -1;
-  int error = errno;
-  closedir(entries);
-  errno = error;
-  return newer;
+  if (!entries) return close_with(fd, -1);
+  for (const char *below; newer == 0 && (below = entries_next(entries));) newer = tree_is_newer(fd, below, done);
+  return entries_close(entries, newer);
 }
 
 /* 1 when something at or below a name has changed since `done`, 0, -1 with errno. */
@@ -496,47 +441,46 @@ static int tree_is_newer(int directory, const char *name, const struct timespec 
 /* ---- what is our own doing ---- */
 
 /* A copy is new, with everything below it. An entry too deep to be noted makes a conflict, and loses nothing. */
-static void note_tree(struct known_out *out, size_t zone, int directory, const char *name, const char *path, size_t depth) {
+static void note_tree(FILE *out, struct zone_path top, int directory, const char *name, size_t depth) {
   int fd = depth == 0 ? -1 : open_beneath(directory, name, O_RDONLY | O_DIRECTORY);
   DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-  if (!entries) return;
-  for (struct dirent *entry; (entry = readdir(entries));) {
+  for (const char *entry; entries && (entry = entries_next(entries));) {
     struct stat status;
     char *below;
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-    if (fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 || asprintf(&below, "%s/%s", path, entry->d_name) < 0) continue;
-    known_put(out, zone, below, &status);
-    if (S_ISDIR(status.st_mode)) note_tree(out, zone, fd, entry->d_name, below, depth - 1);
+    if (fstatat(fd, entry, &status, AT_SYMLINK_NOFOLLOW) < 0 || asprintf(&below, "%s/%s", top.path, entry) < 0) continue;
+    const struct zone_path path = {top.zone, below};
+    note_put(out, path, status.st_ctim);
+    if (S_ISDIR(status.st_mode)) note_tree(out, path, fd, entry, depth - 1);
     free(below);
   }
-  closedir(entries);
+  if (entries) closedir(entries);
 }
 
-static void note_place(struct known_out *out, const struct journal *journal, const struct step *step, const struct place *place) {
+static void note_place(FILE *out, const struct journal *journal, const struct step *step, const struct place *place) {
   struct stat status;
   size_t length = (size_t)(place->name - step->path);
   if (fstatat(place->directory, place->name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
-    known_put(out, step->zone, step->path, &status);
-    if (S_ISDIR(status.st_mode) && gives_back(step) && is_apart(journal, step->zone))
-      note_tree(out, step->zone, place->directory, place->name, step->path, layer_deepest());
+    const struct zone_path path = {step->zone, step->path};
+    note_put(out, path, status.st_ctim);
+    if (S_ISDIR(status.st_mode) && gives_back(step) && is_apart(journal, step->zone)) note_tree(out, path, place->directory, place->name, layer_deepest());
   }
   if (fstat(place->directory, &status) < 0) return;
   char *parent = length ? strndup(step->path, length - 1) : strdup(".");
-  if (parent) known_put(out, step->zone, parent, &status);
+  if (parent) note_put(out, (struct zone_path){step->zone, parent}, status.st_ctim);
   free(parent);
 }
 
 /* A missing note makes a conflict, and loses nothing. */
 static int note_all(const struct journal *journal) {
-  struct known_out out;
-  if (known_begin(&out) < 0) return -1;
+  FILE *out = text_begin();
+  if (!out) return -1;
   for (size_t i = 0; i < journal->steps; i++) {
     struct place place;
     if (open_place(journal, &journal->step[i], &place) < 0) continue;
-    note_place(&out, journal, &journal->step[i], &place);
+    note_place(out, journal, &journal->step[i], &place);
     close(place.directory);
   }
-  return known_end(&out, journal->layer->fd);
+  return notes_add(journal->layer->fd);
 }
 
 /* ---- what somebody wrote meanwhile ---- */
@@ -555,10 +499,7 @@ static int keep(struct journal *journal, int stage, const char *number, const st
   char name[NAME_MAX];
   if (open_place(journal, step, &place) < 0) return -1;
   snprintf(name, sizeof name, ".llm-do-kept-%s-%u-%s", journal->layer->id, journal->number, number);
-  int done = rename_with(stage, number, place.directory, name, RENAME_NOREPLACE), error = errno;
-  close(place.directory);
-  errno = error;
-  if (done < 0) return -1;
+  if (close_with(place.directory, rename_with(stage, number, place.directory, name, RENAME_NOREPLACE)) < 0) return -1;
   journal->kept++;
   fprintf(stderr, "%s/%s was written after it was applied, so it is kept, as %s in the same directory\n", journal->layer->zone[step->zone].source, step->path, name);
   return 0;
@@ -668,8 +609,7 @@ int journal_tidy(struct journal *journal) { return remove_stages(journal); }
 void journal_free(struct journal *journal) {
   if (journal->directory >= 0) close(journal->directory);
   for (size_t i = 0; journal->stage && i < journal->layer->zones; i++)
-    if (journal->stage[i] >= 0) close(journal->stage[i]);
+    close_with(journal->stage[i].fd, 0);
   free(journal->stage);
-  free(journal->place);
   free(journal->step);
 }

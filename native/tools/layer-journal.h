@@ -18,7 +18,7 @@
  */
 #pragma once
 
-#include "tools/layer-changes.h"
+#include "tools/layer-stage.h"
 
 enum step_kind {
   STEP_NEW = 'n',      /* number -> path */
@@ -43,8 +43,7 @@ struct step {
 struct journal {
   const struct layer *layer;
   int directory; /* LAYER/apply.K */
-  int *stage;    /* of each zone: the directory of its numbers, opened when it is needed; -1 = not yet */
-  const char **place; /* of each zone: where that is (tools/layer-stage.h); as it was when the journal was written */
+  struct stage *stage;   /* of each zone: the directory of its numbers, where it was when the journal was written */
   const char *elsewhere; /* a zone whose place has changed, because something was mounted or unmounted; NULL = none */
   unsigned number; /* K */
   int is_written;

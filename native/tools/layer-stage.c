@@ -1,5 +1,6 @@
 #include "tools/layer-stage.h"
 
+#include "lib/files.h"
 #include "lib/remove-tree.h"
 #include "lib/report-failure.h"
 #include "lib/run-record.h"
@@ -22,8 +23,7 @@ static int mount_of(int fd, unsigned *mount) {
   char path[40], text[256];
   snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
   int info = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t length = info < 0 ? -1 : read(info, text, sizeof text - 1);
-  if (info >= 0) close(info);
+  ssize_t length = close_with(info, info < 0 ? -1 : (int)read(info, text, sizeof text - 1));
   if (length < 0) return -1;
   text[length] = 0;
   const char *line = strstr(text, "mnt_id:");
@@ -36,16 +36,9 @@ static int is_same_mount(int one, int other) {
   return mount_of(one, &a) < 0 || mount_of(other, &b) < 0 ? -1 : a == b;
 }
 
-static int close_with(int fd, int done) {
-  int error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
-  return done;
-}
-
 /* ---- places ---- */
 
-int stage_is_apart(const char *place) { return strcmp(place, STAGE_IN_LAYER) != 0 && strcmp(place, STAGE_NOWHERE) != 0; }
+int stage_is_apart(const struct stage *stage) { return strcmp(stage->place, STAGE_IN_LAYER) != 0 && strcmp(stage->place, STAGE_NOWHERE) != 0; }
 
 static int is_in_zone(const char *place) { return strcmp(place, STAGE_IN_ZONE) == 0; }
 
@@ -69,7 +62,7 @@ int stage_is_reachable(const struct stage *stage) {
   const struct layer *layer = stage->layer;
   int is_same = is_same_mount(layer->fd, layer->zone[stage->zone].lower);
   if (is_same < 0 || strcmp(stage->place, STAGE_NOWHERE) == 0) return is_same < 0 ? -1 : 1;
-  if (!stage_is_apart(stage->place)) return is_same;
+  if (!stage_is_apart(stage)) return is_same;
   return is_same ? 0 : is_in_zone(stage->place) ? 1 : is_beside(layer, stage->zone, stage->place);
 }
 
@@ -119,13 +112,7 @@ static int open_in(const struct stage *stage, int parent) {
   name_stage(stage, name);
   int fd = open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
   if (fd < 0 || is_ours(stage, fd)) return fd;
-  close(fd);
-  return errno = ESTALE, -1;
-}
-
-int stage_open(const struct stage *stage) {
-  int parent = open_parent(stage);
-  return parent < 0 ? -1 : close_with(parent, open_in(stage, parent));
+  return errno = ESTALE, close_with(fd, -1);
 }
 
 static int make_in(const struct stage *stage, int parent) {
@@ -139,9 +126,9 @@ static int make_in(const struct stage *stage, int parent) {
   return keep_time(parent, fd, &before);
 }
 
-int stage_make(const struct stage *stage) {
-  int parent = open_parent(stage);
-  return parent < 0 ? -1 : close_with(parent, make_in(stage, parent));
+int stage_reach(const struct stage *stage) {
+  int parent = open_parent(stage), fd = parent < 0 ? -1 : open_in(stage, parent);
+  return close_with(parent, parent >= 0 && fd < 0 && errno == ENOENT ? make_in(stage, parent) : fd);
 }
 
 /* The name may be another's by now: rmdir takes an empty directory only. */
@@ -164,7 +151,7 @@ int stage_remove(const struct stage *stage) {
 int stage_is_foreign(int error) { return error == ESTALE || error == ELOOP || error == ENOTDIR || error == EACCES || error == EPERM; }
 
 int stage_remove_anywhere(const struct layer *layer, size_t zone, unsigned number) {
-  struct stage stage = {layer, zone, number, STAGE_IN_ZONE};
+  struct stage stage = {layer, zone, number, STAGE_IN_ZONE, -1};
   if (geteuid() == 0 && stage_remove(&stage) < 0 && !stage_is_foreign(errno)) return -1;
   for (size_t i = 0; i < layer->holders; i++) {
     stage.place = layer->holder[i];

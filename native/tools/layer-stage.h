@@ -20,6 +20,7 @@ struct stage {
   size_t zone;
   unsigned number;
   const char *place; /* one of the words, or the absolute path of a directory for layers */
+  int fd;            /* -1 = not open */
 };
 
 /* The place for the stages of a zone: STAGE_NOWHERE where none is out of reach of sandboxes. NULL with errno. */
@@ -27,12 +28,10 @@ const char *stage_place(const struct layer *layer, size_t zone);
 /* Whether a place that was chosen then is still on the mount of the zone. 1, 0, or -1 with errno. */
 int stage_is_reachable(const struct stage *stage);
 /* Not in the layer, but on another mount. */
-int stage_is_apart(const char *place);
+int stage_is_apart(const struct stage *stage);
 
-/* Of places apart. Makes it: EEXIST where the name is taken. Its descriptor, or -1 with errno. */
-int stage_make(const struct stage *stage);
-/* That of an earlier call: ENOENT without one, ESTALE where it is not ours. */
-int stage_open(const struct stage *stage);
+/* Of places apart. Opens it, or makes it where it is missing. A descriptor, or -1 with errno: ESTALE where what has its name is not ours. */
+int stage_reach(const struct stage *stage);
 /* Whether an error says that what has the name is not ours. */
 int stage_is_foreign(int error);
 /* With everything in it; nothing where there is none. 0, or -1 with errno. */

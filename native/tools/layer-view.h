@@ -2,8 +2,8 @@
  * Where there are several zones, each is in a directory of its number. */
 #pragma once
 
-#include "tools/layer-apply.h"
+#include "tools/layer-changes.h"
 
 /* Makes LAYER/view anew, or removes it where nothing is chosen. Permission bits are 0600, and 0100 where somebody may execute it. 0, or -1
  * with errno and `failed`. */
-int layer_view(const struct layer *layer, const struct choice *choice, char failed[PATH_MAX]);
+int layer_view(const struct layer *layer, const struct zone_paths *chosen, char failed[PATH_MAX]);

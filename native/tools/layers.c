@@ -16,17 +16,18 @@
  * layer decides where on the host something is changed: without their seal (lib/seal.h) only --force does that. A status of EXIT_* below, or 125,
  * comes with one line or more on stderr: what, on what, and why.
  */
+#include "lib/files.h"
 #include "lib/layer.h"
 #include "lib/remove-tree.h"
 #include "lib/report-failure.h"
 #include "lib/run-record.h"
 #include "lib/syscalls.h"
+#include "lib/text.h"
 #include "lib/programs.h"
 #include "tools/layer-apply.h"
 #include "tools/layer-choice.h"
 #include "tools/layer-journal.h"
 #include "tools/layer-protected.h"
-#include "tools/layer-seen.h"
 #include "tools/layer-view.h"
 
 #include <errno.h>
@@ -67,9 +68,7 @@ static _Noreturn void give_up(const char *step, const char *path) {
 
 static int write_text(const char *path, const char *text) {
   int fd = open(path, O_WRONLY | O_CLOEXEC);
-  int done = fd < 0 ? -1 : write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
-  if (fd >= 0) close(fd);
-  return done;
+  return close_with(fd, fd < 0 ? -1 : write_all(fd, text, strlen(text)));
 }
 
 /*
@@ -104,20 +103,19 @@ static void raise_limits(void) {
 
 /* The last apply of the layer: its state, as journal_read has it. */
 static int find_last(const struct layer *layer, struct journal *journal) {
-  int state = 0;
-  for (unsigned number = 1;; number++) {
-    struct journal next;
-    int found = journal_read(&next, layer, number);
-    if (found < 0) give_up("damaged journal", "apply");
-    if (found == 0) return state;
-    if (state) journal_free(journal);
-    *journal = next;
-    state = found;
-  }
+  unsigned number = 1;
+  while (journal_is_there(layer, number + 1)) number++;
+  int state = journal_read(journal, layer, number);
+  if (state < 0) give_up("damaged journal", "apply");
+  return state;
 }
 
 static void require_seal(int is_sealed, int is_forced, const char *what) {
   if (!is_sealed && !is_forced) refuse(EXIT_UNSEALED, what);
+}
+
+static void read_notes(struct layer *layer) {
+  if (notes_read(layer->fd, &layer->notes) < 0) give_up("cannot be read", "notes");
 }
 
 /* Whether there was one. */
@@ -128,7 +126,7 @@ static int take_back_unfinished(struct layer *layer, int is_forced) {
   if (state == 1) require_seal(last.is_sealed || !last.is_written, is_forced, "the journal of its apply");
   if (state == 1 && journal_take_back(&last, failed) < 0) give_up("an apply was killed, and cannot be taken back", failed);
   if (state == 1 && last.kept) exit(EXIT_KEPT);
-  if (state == 1 && known_read(layer->fd, &layer->known) < 0) give_up("layer", "known"); /* taking it back has added to it */
+  if (state == 1) read_notes(layer); /* taking it back has added to them */
   if (state == 2 && last.is_sealed && journal_tidy(&last) < 0) give_up("what an apply has left in the directory cannot be removed", "");
   if (state) journal_free(&last);
   return state == 1;
@@ -143,7 +141,7 @@ static int is_unfinished(const struct layer *layer) {
 
 static void open_zones(struct layer *layer) {
   char failed[PATH_MAX];
-  if (layer_open_zones(layer, failed) == 0) return;
+  if (layer_open_zones(layer, failed) == 0) return read_notes(layer);
   if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ESTALE) refuse(EXIT_REPLACED, failed);
   give_up("zone", failed);
 }
@@ -170,7 +168,7 @@ static void refuse_holders(const struct layer *layer) {
 /* ---- verbs ---- */
 
 struct options {
-  int is_forced, notes_seen, prints_choice;
+  int is_forced, has_ended, prints_choice;
   struct mode_rule modes;
   struct wish wish;
 };
@@ -201,13 +199,36 @@ static int finish(void) {
   return 0;
 }
 
+/* Kinds of what the zone has something for. */
+static int is_there(const struct listed *item) { return item->kind == MODIFIED || item->kind == MODE || item->kind == SYMLINK || item->kind == TYPE; }
+
+static int was_there(const struct layer *layer, const struct listed *item) {
+  return notes_have(&layer->notes, (struct zone_path){item->zone, item->path}, NOTE_WAS_THERE);
+}
+
+/* The run has just ended. */
+static int note_there(const struct layer *layer, const struct list *list) {
+  FILE *out = text_begin();
+  for (size_t i = 0; out && i < list->count; i++) {
+    const struct listed *item = &list->item[i];
+    if (is_there(item) && !was_there(layer, item)) note_put(out, (struct zone_path){item->zone, item->path}, NOTE_WAS_THERE);
+  }
+  return notes_add(layer->fd);
+}
+
+/* A file that the host removed since is a conflict. */
+static void compare_with_notes(const struct layer *layer, const struct list *list) {
+  for (size_t i = 0; i < list->count; i++)
+    if (list->item[i].kind == ADDED && was_there(layer, &list->item[i])) list->item[i].conflict = 1;
+}
+
 static void read_list(struct list *list, const struct layer *layer, const struct options *options) {
   char failed[PATH_MAX];
   struct protection protection = {0};
   if (protection_read(&protection, layer) < 0) give_up("protected", layer->id);
   if (list_read(list, layer, &options->modes, failed) < 0) give_up("changes", failed);
-  if (options->notes_seen && seen_note(layer->fd, list) < 0) give_up("cannot be written", "seen");
-  if (seen_compare(layer->fd, list) < 0) give_up("cannot be read", "seen");
+  if (options->has_ended && note_there(layer, list) < 0) give_up("cannot be written", "notes");
+  compare_with_notes(layer, list);
   if (protect_list(&protection, list) < 0) give_up("protected", layer->id);
 }
 
@@ -265,15 +286,14 @@ static size_t put_conflicts(const struct list *list, int is_printed) {
 
 /* With the repositories that were judged: layer_apply makes no other one. */
 static size_t take_choice(const struct list *list, const struct options *options, struct choice *choice) {
-  *choice = (struct choice){.modes = options->modes};
+  *choice = (struct choice){.modes = options->modes, .is_forced = options->is_forced};
   for (size_t i = 0; i < list->count; i++) {
     const struct listed *item = &list->item[i];
-    struct chosen chosen = {item->zone, item->path, options->is_forced};
-    int done = !is_change(item) ? choice_add_repository(choice, &chosen) : item->is_chosen ? choice_add(choice, &chosen) : 0;
-    if (done < 0) give_up("choice", item->path);
+    if (is_change(item) && !item->is_chosen) continue;
+    if (zone_paths_add(is_change(item) ? &choice->changes : &choice->repositories, (struct zone_path){item->zone, item->path}) < 0) give_up("choice", item->path);
   }
-  choice_end(choice);
-  return choice->count;
+  zone_paths_sort(&choice->changes), zone_paths_sort(&choice->repositories);
+  return choice->changes.count;
 }
 
 static void carry_out(const struct layer *layer, const struct choice *choice, struct applied *applied) {
@@ -340,7 +360,7 @@ static int apply_at_end(struct layer *layer, struct options *options, const char
   struct choice choice;
   struct applied applied = {0};
   if (is_unfinished(layer)) refuse(EXIT_UNFINISHED, layer->zone[0].source);
-  options->notes_seen = 1;
+  options->has_ended = 1;
   read_list(&list, layer, options);
   size_t changes = 0;
   for (size_t i = 0; i < list.count; i++) changes += (size_t)is_change(&list.item[i]);
@@ -357,11 +377,24 @@ static int apply_at_end(struct layer *layer, struct options *options, const char
 
 /* ---- other verbs ---- */
 
+/* `zone NUL path NUL`... */
+static void read_choice(struct zone_paths *chosen) {
+  size_t size;
+  const char *at = read_all(0, PATHS_MAX, &size), *end = at ? at + size : NULL;
+  if (!at) give_up("choice", "standard input");
+  while (at < end) {
+    uint64_t zone;
+    const char *number = take_word(&at, end), *path = number ? take_word(&at, end) : NULL;
+    if (!path || parse_number(number, SIZE_MAX, &zone) < 0 || zone_paths_add(chosen, (struct zone_path){(size_t)zone, path}) < 0) give_up("choice", "standard input");
+  }
+  zone_paths_sort(chosen);
+}
+
 static int view(const struct layer *layer) {
-  struct choice choice;
+  struct zone_paths chosen = {0};
   char failed[PATH_MAX];
-  if (choice_read(0, &choice) < 0) give_up("choice", "standard input");
-  if (layer_view(layer, &choice, failed) != 0) give_up("view", failed);
+  read_choice(&chosen);
+  if (layer_view(layer, &chosen, failed) != 0) give_up("view", failed);
   return 0;
 }
 
@@ -382,7 +415,7 @@ static int undo(const struct layer *layer, int is_forced) {
  *
  *   --force   also without a seal, and over what the host has changed
  *   --modes   tools/layer-modes.h
- *   --ended   the run has just ended: what its zones have is noted (tools/layer-seen.h)
+ *   --ended   the run has just ended: what its zones have is noted (tools/layer-notes.h)
  *   --choice  with changes: print_changes
  *   --careful with apply: what is protected is left out although it was named
  */
@@ -390,7 +423,7 @@ static int read_options(int count, char **words, struct options *options) {
   int directories = 0;
   for (int i = 0; i < count; i++) {
     if (strcmp(words[i], "--force") == 0) options->is_forced = 1;
-    else if (strcmp(words[i], "--ended") == 0) options->notes_seen = 1;
+    else if (strcmp(words[i], "--ended") == 0) options->has_ended = 1;
     else if (strcmp(words[i], "--choice") == 0) options->prints_choice = options->wish.is_for_all = 1;
     else if (strcmp(words[i], "--careful") == 0) options->wish.is_not_a_person = 1;
     else if (strcmp(words[i], "--modes") == 0) options->modes.is_wide = 1;

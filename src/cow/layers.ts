@@ -5,7 +5,7 @@
 import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { SandboxError } from '../error.ts'
+import { type ErrorCode, SandboxError } from '../error.ts'
 import { checkNativeProgram, hostCall } from '../os/native-programs.ts'
 import { isOwnDirectory } from '../os/private-files.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
@@ -35,7 +35,7 @@ const own = () => process.getuid?.() ?? -1
 
 /** @param id of the run, or the first characters of one */
 export function findLayer(id: string, env: Environment): Layer {
-  return readLayer(findPlace(id, env))
+  return layerAt(findPlace(id, env))
 }
 
 export function findPlace(id: string, env: Environment): LayerPlace {
@@ -97,7 +97,7 @@ function placesOf(env: Environment): readonly LayerPlace[] {
     .flatMap((directory) => readdirSync(directory).flatMap((id) => (ID.test(id) ? [{ directory, id, env }] : [])))
 }
 
-function readLayer(place: LayerPlace): Layer {
+export function layerAt(place: LayerPlace): Layer {
   const record = recordAt(place)
   if (record !== undefined) return { ...place, record }
   throw new SandboxError('LAYER_FAILED', `the record of ${place.id} in ${place.directory} is missing or damaged`, {
@@ -122,18 +122,50 @@ interface Answer {
   readonly status: number
 }
 
-/** Exit statuses of native/tools/layers.c. */
+/** Exit status of native/tools/layers.c: nothing was done, because the host has changed meanwhile. */
 const CONFLICT = 3
-const BUSY = 4
-const GONE = 5
-const REPLACED = 6
-const NOT_APPLIED = 7
-const ELSEWHERE = 8
-const KEPT = 9
-const UNSEALED = 10
-const UNFINISHED = 11
-const DAMAGED = 12
-const UNKNOWN = 13
+
+type Refusal = readonly [code: ErrorCode, message: string, hint: string]
+
+/** Its other exit statuses; `why` is what it prints. */
+const REFUSALS: Readonly<Record<number, (id: string, why: string) => Refusal>> = {
+  4: (id) => ['LAYER_BUSY', `${id} is in use: its run is not over, or another command works on it`, 'llm-do ps'],
+  5: (id, why) => ['LAYER_NOT_FOUND', `${id}: ${why}`, 'llm-do ps --cow'],
+  6: (id, why) => [
+    'LAYER_FAILED',
+    `${id}: the directory it belongs to was moved, removed or replaced: ${why}`,
+    `put it back, or: llm-do discard ${id}`,
+  ],
+  7: (id) => ['LAYER_FAILED', `${id}: no apply can be taken back`, `llm-do changes ${id}`],
+  8: (id, why) => [
+    'LAYER_FAILED',
+    `${id}: nothing was applied: ${why} is on another mount than its changes, and nothing of yours on that mount is closed to sandboxes`,
+    `llm-do diff ${id} | git apply; for the next run set XDG_STATE_HOME to a directory on that mount, outside of the project`,
+  ],
+  9: (id, why) => ['LAYER_FAILED', `${id}: an apply was taken back: ${why}`, 'look at what is kept, then do it again'],
+  10: (id, why) => [
+    'LAYER_FAILED',
+    `${id}: nothing proves what it changes on the host (${why}): its record is of an earlier boot, or was changed, or there was no XDG_RUNTIME_DIR`,
+    `look at it first: llm-do diff ${id}; then the same command with --force`,
+  ],
+  11: (id, why) => [
+    'LAYER_FAILED',
+    `${id}: an apply to ${why} was cut off, and is half done`,
+    `llm-do undo ${id} takes it back, llm-do apply ${id} takes it back and applies again`,
+  ],
+  12: (id, why) => [
+    'LAYER_FAILED',
+    `${id}: its record is false: ${why} holds the layer itself`,
+    `llm-do discard --force ${id}`,
+  ],
+  13: (id, why) => ['USAGE', `no change of ${id} is at ${why}`, `llm-do changes ${id}`],
+}
+
+const otherwise = (id: string, why: string): Refusal => [
+  'LAYER_FAILED',
+  `${id}: ${why}`,
+  'nothing is half applied; mend what is named and try again',
+]
 
 interface Asked extends LayerPlace {
   readonly verb: 'changes' | 'apply' | 'undo' | 'discard' | 'settle' | 'view'
@@ -170,57 +202,9 @@ const tooMany = (id: string): SandboxError =>
   })
 
 function refusalOf(id: string, status: number | undefined, why: string): SandboxError {
-  if (status === BUSY)
-    return new SandboxError('LAYER_BUSY', `${id} is in use: its run is not over, or another command works on it`, {
-      hint: 'llm-do ps',
-    })
-  if (status === GONE) return new SandboxError('LAYER_NOT_FOUND', `${id}: ${why}`, { hint: 'llm-do ps --cow' })
-  if (status === REPLACED)
-    return new SandboxError(
-      'LAYER_FAILED',
-      `${id}: the directory it belongs to was moved, removed or replaced: ${why}`,
-      {
-        hint: `put it back, or: llm-do discard ${id}`,
-      },
-    )
-  if (status === ELSEWHERE)
-    return new SandboxError(
-      'LAYER_FAILED',
-      `${id}: nothing was applied: ${why} is on another mount than its changes, and nothing of yours on that mount is closed to sandboxes`,
-      {
-        hint: `llm-do diff ${id} | git apply; for the next run set XDG_STATE_HOME to a directory on that mount, outside of the project`,
-      },
-    )
-  if (status === KEPT)
-    return new SandboxError('LAYER_FAILED', `${id}: an apply was taken back: ${why}`, {
-      hint: 'look at what is kept, then do it again',
-    })
-  if (status === UNSEALED)
-    return new SandboxError(
-      'LAYER_FAILED',
-      `${id}: nothing proves what it changes on the host (${why}): its record is of an earlier boot, or was changed, or there was no XDG_RUNTIME_DIR`,
-      {
-        hint: `look at it first: llm-do diff ${id}; then the same command with --force`,
-      },
-    )
-  if (status === UNFINISHED)
-    return new SandboxError('LAYER_FAILED', `${id}: an apply to ${why} was cut off, and is half done`, {
-      hint: `llm-do undo ${id} takes it back, llm-do apply ${id} takes it back and applies again`,
-    })
-  if (status === UNKNOWN)
-    return new SandboxError('USAGE', `no change of ${id} is at ${why}`, { hint: `llm-do changes ${id}` })
-  if (status === DAMAGED)
-    return new SandboxError('LAYER_FAILED', `${id}: its record is false: ${why} holds the layer itself`, {
-      hint: `llm-do discard --force ${id}`,
-    })
-  if (status === NOT_APPLIED)
-    return new SandboxError('LAYER_FAILED', `${id}: no apply can be taken back`, { hint: `llm-do changes ${id}` })
-  return new SandboxError('LAYER_FAILED', `${id}: ${why}`, {
-    hint: 'nothing is half applied; mend what is named and try again',
-  })
+  const [code, message, hint] = (REFUSALS[status ?? 0] ?? otherwise)(id, why)
+  return new SandboxError(code, message, { hint })
 }
-
-/* ---- verbs ---- */
 
 /** All of them, and of the record what they belong to. */
 async function rawChanges(layer: Layer, words: readonly string[] = []): Promise<readonly RawChange[]> {
@@ -238,7 +222,7 @@ export async function changesAt(layer: Layer, wanted: readonly string[]): Promis
 
 const pathBytes = (wanted: readonly string[]): Uint8Array => Buffer.from(wanted.map((path) => `${path}\0`).join(''))
 
-/** The first list of changes, when the run has just ended: it is noted what the host had then (native/tools/layer-seen.h). */
+/** The first list of changes, when the run has just ended: it is noted what the host had then (native/tools/layer-notes.h). */
 export const firstChanges = async (layer: Layer): Promise<readonly Change[]> =>
   shownOf(layer, await rawChanges(layer, ['--ended']))
 
@@ -340,9 +324,4 @@ export async function withView<T>(
     // Six thousand files take node a second. Another command may have the layer.
     await ask({ ...layer, verb: 'view' }).catch(() => rm(view, { recursive: true, force: true }))
   }
-}
-
-/** A layer of a run that has just ended. */
-export function layerAt(place: LayerPlace): Layer {
-  return readLayer(place)
 }

@@ -114,7 +114,7 @@ describe(`as ${user}`, () => {
         const { cow } = await place.run(SCRIPT)
         const id = cow?.id ?? ''
         expect((await place.cli('apply', id)).status).toBe(0)
-        appendFileSync(join(place.layers, id, 'known'), torn)
+        appendFileSync(join(place.layers, id, 'notes'), torn)
         expect((await place.cli('undo', id)).status).toBe(0)
         const changes = await place.changes(id)
         expect([changes.length > 0, changes.filter(({ conflict }) => conflict)]).toEqual([true, []])
