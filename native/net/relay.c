@@ -417,6 +417,7 @@ static void on_accepted(int fd) {
   int is_allowed, on = 1;
   if (getsockname(fd, (struct sockaddr *)&name, &size) < 0 || address_of_socket((struct sockaddr *)&name, &address, &port) < 0) return refuse(fd);
   struct host *host = address_is_v4(&address) ? hosts_find_by_stand_in(address_v4(&address)) : NULL;
+  if (!host) host = hosts_find_of_loopback(&address);
   if (host && questions_hold(host->name, port, fd, on_accepted)) return;
   rows_judge(fd);
   struct net_row *row = verdict_of_connection(host, &address, port, &is_allowed);

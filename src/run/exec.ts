@@ -160,7 +160,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
   })
 }
 
-/** Only what --allow-local can help. */
+/** Only what --allow-host localhost:PORT can help. */
 function listeningFor({ plan }: Prepared, outcome: Outcome): readonly number[] {
   if (outcome.exitCode === 0 || !endedOnItsOwn(outcome) || plan.network.mode === 'host') return []
   return listeningAmong(loopbackPorts(endOf(outcome.stderr)))

@@ -117,9 +117,9 @@ const NOT_RUN: Rows = {
   },
   "a port of this host's loopback": {
     code: 'POLICY_INVALID',
-    provoke: 'llm-do exec --allow-host localhost:8080 -- true',
-    said: /for a port of this one: (--allow-local 8080),/,
-    follow: insteadOf('--allow-host localhost:8080'),
+    provoke: 'llm-do exec --allow-host 127.0.0.1:8080 -- true',
+    said: /or a port of this host \((--allow-host localhost:8080)\)/,
+    follow: insteadOf('--allow-host 127.0.0.1:8080'),
   },
   'a workshop that is here': {
     code: 'POLICY_ESCALATION',
@@ -391,9 +391,8 @@ const SERVE = `node -e 'const s = require("net").createServer((c) => c.end("serv
 const LOCAL: Rows = {
   'a server of this host, at the loopback of the sandbox': {
     provoke: `${SERVE}; llm-do exec -- bash -c "exec 3<>/dev/tcp/localhost/$PORT; cat <&3"; s=$?; kill $!; rm port; exit $s`,
-    said: /is (host\.llm-do\.internal:\d+ inside, with --allow-local) \d+$/m,
-    follow: (script) =>
-      script.replace('llm-do exec', 'llm-do exec --allow-local $PORT').replace('localhost', 'host.llm-do.internal'),
+    said: /to reach the host's: (--allow-host localhost):\d+$/m,
+    follow: (script, hint) => script.replace('llm-do exec', `llm-do exec ${hint}:$PORT`),
     shows: /^served$/m,
   },
 }
