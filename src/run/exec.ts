@@ -17,6 +17,7 @@ import { holdsCredentials, isWithin, normal } from '../plan/well-known-paths.ts'
 import { classify } from '../report/classify.ts'
 import type { InvisiblePath } from '../report/hints.ts'
 import { loopbackPorts } from '../report/loopback.ts'
+import { lostHints, savedHints } from '../report/lost-files.ts'
 import { missingNames } from '../report/missing-names.ts'
 import type { LedPaths } from '../report/observed.ts'
 import type { Result } from '../report/result.ts'
@@ -151,7 +152,8 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     led: ledRows(prepared, outcome),
     listening: listeningFor(prepared, outcome),
     written: writtenFor(prepared, outcome),
-    isCaptured: request.captured,
+    lost: lostFor(prepared, outcome),
+    isBuffered: request.captured || (!plan.tty && !isatty(1)),
     pending: await pendingAfter({
       ...(outcome.layer === undefined ? {} : { layer: { ...outcome.layer, env: options.env ?? process.env } }),
     }),
@@ -170,6 +172,13 @@ function listeningFor({ plan }: Prepared, outcome: Outcome): readonly number[] {
 function writtenFor({ plan, request }: Prepared, outcome: Outcome): readonly string[] {
   if (request.captured || outcome.exitCode === 0 || !endedOnItsOwn(outcome) || !isatty(2)) return []
   return writtenHints(request.command, plan, (path) => existing([path]).length > 0)
+}
+
+/** Captured output names what it has saved; at a terminal the words of the command do. */
+function lostFor({ plan, request }: Prepared, outcome: Outcome): readonly string[] {
+  if (outcome.exitCode !== 0) return []
+  if (request.captured) return savedHints([endOf(outcome.stdout), endOf(outcome.stderr)], plan)
+  return isatty(2) ? lostHints(request.command, plan) : []
 }
 
 /** Some names of the sandbox's root lie above the workspace on the host. The result has their path on the host, or leaves them out. */

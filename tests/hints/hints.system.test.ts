@@ -23,6 +23,7 @@ const KINDS = [
   'a name without any network',
   'a secret without an end of TLS',
   'a server of this host, at the loopback of the sandbox',
+  'a file of the home that the output names',
   'a pipe in the text of -c',
   'a question without a terminal',
 ]

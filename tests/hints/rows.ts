@@ -290,6 +290,12 @@ const LIMITS: Rows = {
     follow: addFlags,
     gone: /buffer/,
   },
+  'what Python had in its buffer, in a pipe': {
+    provoke: `llm-do exec --timeout 2s -- python3 -c 'print("kept"); import time; time.sleep(60)' | cat`,
+    said: /lost in its buffer: (.*)/,
+    follow: addFlags,
+    gone: /buffer/,
+  },
   output: {
     provoke: 'llm-do exec --json --output 1k -- head -c 1500 /dev/zero',
     said: /raise --output or resources\.output, for example ([^"]*)/,
@@ -407,6 +413,36 @@ const BY_NAME: Rows = {
   },
 }
 
+/* ---- scratch ---- */
+
+const AT_TERMINAL = (command: string) => `script -qec "${command}" /dev/null | tr -d '\\r'`
+
+const SCRATCH: Rows = {
+  'a file of the home that the output names': {
+    provoke: `llm-do exec --json -c 'echo x > ~/report.txt; echo saved to ~/report.txt'`,
+    said: /report\.txt is gone with the scratch \/home\/sandbox; to keep it: (--home kept), or/,
+    follow: (script, hint) => `${addFlags(script, hint)} && llm-do exec ${hint} -c 'cat ~/report.txt'`,
+    shows: /^x$/m,
+    gone: /is gone/,
+  },
+  'a file of /tmp that the output names': {
+    provoke: `llm-do exec --json -c 'echo x > /tmp/report.txt; echo wrote /tmp/report.txt >&2'`,
+    said: /\/tmp\/report\.txt is gone with the scratch \/tmp; to keep it: (--rw \.) and a path below \/workspace/,
+    follow: (script, hint) => `${addFlags(script, hint).replaceAll('/tmp/', '/workspace/')} && cat report.txt`,
+    shows: /^x$/m,
+    gone: /is gone/,
+  },
+  'a file of /tmp that only the command names': {
+    needs: ['gcc'],
+    make: `echo 'int main(void) { return 0; }' > p.c`,
+    provoke: AT_TERMINAL('llm-do exec -- gcc -o /tmp/p p.c'),
+    said: /\/tmp\/p is gone with the scratch \/tmp; to keep it: (--rw \.) and a path below \/workspace/,
+    follow: (script, hint) => `${addFlags(script, hint).replaceAll('/tmp/', '/workspace/')} && ./p && echo ran`,
+    shows: /^ran$/m,
+    gone: /is gone/,
+  },
+}
+
 /* ---- workers, logs ---- */
 
 const READER = `printf -- '---\\nname: w\\ndescription: Reads.\\ntoolsets:\\n  shell:\\n    rules:\\n      - { pattern: ls, approval: preApproved }\\n      - { pattern: cat, approval: preApproved }\\n      - { pattern: wc, approval: ask }\\n---\\nRead.\\n' > w.worker`
@@ -502,6 +538,7 @@ export const ROWS = Object.entries<Row>({
   ...NETWORK,
   ...LOCAL,
   ...BY_NAME,
+  ...SCRATCH,
   ...WORKERS,
   ...NAMES,
 }).map(([title, row]) => ({ title, ...row }))
