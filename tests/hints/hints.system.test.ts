@@ -1,6 +1,6 @@
 /**
  * Follows one hint of each kind; hints.user.deep.system.test.ts follows all of rows.ts. Those of files that are not shown, read-only or
- * protected are followed by tests/real/denials.
+ * protected are followed by denials.system.test.ts.
  */
 import { expect, test } from 'vitest'
 import { describeWith } from '../support/needs.ts'
