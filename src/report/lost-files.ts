@@ -17,7 +17,7 @@ export function savedHints(texts: readonly string[], plan: Plan): readonly strin
   return hintsFor(absolutePathsIn(lines.join('\n')), plan)
 }
 
-/** What a terminal shows is not seen: there it is a name that the command's own words write, and use for nothing else. */
+/** At a terminal output is not seen. There it is a name that the command's own words write, and use for nothing else. */
 export const lostHints = (command: readonly string[], plan: Plan): readonly string[] =>
   hintsFor(
     writtenOnce(command).map((name) => posix.resolve(plan.workdir, name)),

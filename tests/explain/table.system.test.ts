@@ -1,4 +1,4 @@
-/** What a watched run says of connections, and what it never says. The refusals of files are rows of tests/hints/rows.ts. */
+/** A watched run names connections and never credentials. Its refusals of files are rows of tests/hints/rows.ts. */
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'

@@ -34,7 +34,7 @@ const KEYS = readdirSync(REPORT)
 
 test('the fix of a denial of each key is followed', () => {
   const followed = [...ROWS.map(({ key }) => key), ...DENIALS('/place').map(({ denial }) => denial.key)]
-  // network.local: tests/network/on-purpose; network.requests, which is no flag: tests/network/credentials.
+  // tests/network/on-purpose follows the first; the second has a key of a profile in the place of a flag (tests/network/credentials).
   const elsewhere = ['network.local', 'network.requests']
   expect(new Set(KEYS).size).toBeGreaterThan(14)
   expect([...new Set(KEYS)].filter((key) => !followed.includes(key))).toEqual(elsewhere)
