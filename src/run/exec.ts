@@ -196,10 +196,9 @@ function hiddenPaths(
 ): { readonly invisible?: readonly InvisiblePath[]; readonly hidden?: readonly InvisiblePath[] } {
   if (!endedOnItsOwn(outcome) || outcome.exitCode === 0) return {}
   const { plan, request } = prepared
+  const isSecret = (path: string) => request.homes.some((home) => holdsCredentials(path, home))
   const hidden = existing(
-    absolutePathsIn(endOf(outcome.stderr)).filter(
-      (path) => isHidden(path, plan) && !request.homes.some((home) => holdsCredentials(path, home)),
-    ),
+    absolutePathsIn(endOf(outcome.stderr)).filter((path) => isHidden(path, plan) && !isSecret(path)),
   )
   // People read a hint of what the command line names, and then no denial of it; JSON has one row of each path.
   const words = request.command.slice(1).filter((word) => word.startsWith('/') && isHidden(word, plan))
@@ -211,7 +210,8 @@ function hiddenPaths(
   return {
     hidden: [...hidden.map((path) => invisiblePath(path, prepared) ?? { path }), ...led],
     invisible: [
-      ...others.flatMap((path) => invisiblePath(path, prepared) ?? []),
+      // No flag is named that would show them.
+      ...others.flatMap((path) => (isSecret(path) ? { path } : (invisiblePath(path, prepared) ?? []))),
       ...named.filter(({ path }) => !request.captured || !led.some((one) => one.path === path)),
     ],
   }

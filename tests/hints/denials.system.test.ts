@@ -88,6 +88,20 @@ describeWith(['userns', 'python'], 'nothing is denied', () => {
     expect({ ok, denials, hints }).toEqual({ ok: false, denials: [], hints: [] })
   })
 
+  test('with a flag for a private key', async () => {
+    const place = await makePlace()
+    await mkdir(join(place, '.ssh'))
+    for (const name of ['.ssh/id', 'open']) await writeFile(join(place, name), 'text')
+    const read = (name: string) =>
+      runHere(['--', 'cat', join(place, name)], { cwd: join(place, 'work'), env: { HOME: place } })
+    const { denials, hints } = await read('.ssh/id')
+    expect({ denials, hints }).toEqual({
+      denials: [],
+      hints: [expect.stringMatching(/id is not visible .* credentials$/)],
+    })
+    expect((await read('open')).denials).toMatchObject([{ fix: `--ro ${place}/open` }])
+  })
+
   test('to sockets and FIFOs in TMPDIR where a writable zone lies below /tmp', async () => {
     const place = await makePlace()
     const script = `cd "$TMPDIR"; pwd; mkfifo f && ${BIND} && test "$TMUX_TMPDIR" = "$TMPDIR"`
