@@ -151,7 +151,14 @@ const EXPECTED_HOST = 'a host such as example.com, *.example.org:443, example.co
 export const readHost: Reader<string> = (value) => {
   const ascii = typeof value === 'string' ? asciiHost(value) : undefined
   const rule = ascii === undefined ? undefined : parseRule(ascii)
-  return rule === undefined ? misunderstood(EXPECTED_HOST, value) : understood(printRule(rule))
+  if (rule !== undefined) return understood(printRule(rule))
+  const near = typeof value === 'string' ? hostOfUrl(value) : undefined
+  return { ...misunderstood(EXPECTED_HOST, value), ...(near !== undefined && { near }) }
+}
+
+function hostOfUrl(text: string): string | undefined {
+  const host = /^[a-z]+:\/\//i.test(text) && URL.canParse(text) ? new URL(text).host : ''
+  return parseRule(host) === undefined ? undefined : host
 }
 
 const FOREIGN_HOST = /^(\*\.)?([^:*[\]%/?#@\\]+)((?::(?:\*|\d+))?)$/

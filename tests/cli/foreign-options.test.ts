@@ -34,7 +34,7 @@ const MEANT = `
   -m 512m => --memory 512m | -m1g => --memory 1g | --pids-limit 64 => --pids 64
   --security-opt seccomp=unconfined => --seccomp off | --security-opt=seccomp:/a/b.json => --seccomp /a/b.json
   --verbose => --log | --debug => --log | --no-network => --net none | --no-net => --net none | --offline => --net none
-  --dry-run => --plan | -eK=a␣b => --env K=a␣b`
+  --dry-run => --plan | --gpus all => --gpu | -eK=a␣b => --env K=a␣b`
   .trim()
   .split(/ \| |\n {2}/)
   .map(

@@ -117,6 +117,7 @@ test('a tool may stand in the place of an allowed host, and a near miss is named
     expect(read.readAllowedHost(whole)).toMatchObject({ ok: false, expected: expect.stringContaining('one port') })
   expect(read.readAllowedHost('Example.com')).toEqual({ ok: true, value: 'example.com' })
   expect(read.readAllowedHost('@nmp')).toMatchObject({ ok: false, near: '@npm' })
+  expect(read.readAllowedHost('https://a.test:8443/x')).toMatchObject({ ok: false, near: 'a.test:8443' })
 })
 
 test.each([{ TOKEN: 'hunter2\0' }, { 'BAD NAME': 'hunter2' }, { TOKEN: 12345, A: 'hunter2' }, { TOKEN: ['hunter2'] }])(
