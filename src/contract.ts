@@ -115,7 +115,7 @@ export const VERBS = {
   'net-by': 1,
   /** ADDRESSES PORT|*; read by stager, init; connections that go to the helper net */
   'net-divert': 2,
-  /** ADDRESS PORT; read by stager, init; the same by listeners, one for each entry; the address may mean all (0.0.0.0, ::) */
+  /** ADDRESS PORT; read by stager, init; a listener for the helper: in the place of nftables, where the address may mean all (0.0.0.0, ::), and for a port of the loopback that leads to the host */
   'net-listen': 2,
   /** NAME ADDRESS PORTS|none; read by net; where a name leads, one entry an address; PORTS: on these the address needs no rule of its own */
   'net-host': 3,

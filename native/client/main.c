@@ -242,11 +242,11 @@ static _Noreturn void conclude(struct run *run, enum claim claimed, const char *
   streams_restore(&run->streams);
   int is_known = claimed == CLAIM_DONE && result_read(&result) == 0 && result_is_known(&result), is_audited = audit_is_on(&run->file);
   /* The usual end of a run for people needs no more than that. */
-  if (is_known && result.ending.reason == REASON_EXIT && !run->capture.is_on && !is_audited && !result_tells_of_refusal(&result) && is_settled(run, &result)) end_by_ourselves(run, &result);
+  if (is_known && result.ending.reason == REASON_EXIT && !run->capture.is_on && !is_audited && !result_needs_words(&result) && is_settled(run, &result)) end_by_ourselves(run, &result);
   capture_finish(&run->capture);
   forget_signals();
   sigprocmask(SIG_SETMASK, &run->before, NULL);
-  if (!is_known || result_has_layer(&result) || !result_is_plain(&result) || result_tells_of_refusal(&result)) explain(run, json, 0);
+  if (!is_known || result_has_layer(&result) || !result_is_plain(&result) || result_needs_words(&result)) explain(run, json, 0);
   int is_recorded = is_audited && audit_append(&result) == 0;
   if (is_recorded || !is_audited) end_by_ourselves(run, &result);
   explain(run, json, is_recorded);

@@ -42,8 +42,8 @@ int result_has_layer(const struct result *result);
 /* The same, as far as the captured streams and the command tell: those must be complete, and this UTF-8. */
 int result_is_plain(const struct result *result);
 
-/* May stderr, captured to its end or kept by launch, name something that the walls have refused? Node finds out. */
-int result_tells_of_refusal(const struct result *result);
+/* May the output, captured to its end or kept by launch, name something that the walls have refused, or that is lost? Node finds out. */
+int result_needs_words(const struct result *result);
 
 /* The message without the line of what was dropped; valid until the next one. Empty when the exit code or the signal says it all. */
 const char *result_message(const struct result *result);

@@ -61,7 +61,7 @@ enum verb {
   V_NET_NAME, /* ADDRESSES PATTERN; read by net; addresses that stand for a name inside, or for those below one (*.NAME) */
   V_NET_BY, /* nftables|listeners; read by stager, init; what takes connections to the helper net */
   V_NET_DIVERT, /* ADDRESSES PORT|*; read by stager, init; connections that go to the helper net */
-  V_NET_LISTEN, /* ADDRESS PORT; read by stager, init; the same by listeners, one for each entry; the address may mean all (0.0.0.0, ::) */
+  V_NET_LISTEN, /* ADDRESS PORT; read by stager, init; a listener for the helper: in the place of nftables, where the address may mean all (0.0.0.0, ::), and for a port of the loopback that leads to the host */
   V_NET_HOST, /* NAME ADDRESS PORTS|none; read by net; where a name leads, one entry an address; PORTS: on these the address needs no rule of its own */
   V_NET_PUBLISH, /* ADDRESS PORT INSIDE; read by net, stager, init; a server inside, on its port INSIDE, for clients of the host */
   V_NET_ALLOW, /* PATTERN PORTS|* RULE; read by net; a name, *.NAME or ADDRESSES; RULE as the policy has it */

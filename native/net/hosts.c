@@ -146,6 +146,17 @@ struct host *hosts_find_by_stand_in(uint32_t address) {
   return NULL;
 }
 
+struct host *hosts_find_of_loopback(const struct address *address) {
+  static const char *const LOOPBACK[] = {"127.0.0.1", "::1", NULL};
+  struct host *host = known_by("localhost");
+  if (!host || !host->is_planned) return NULL;
+  for (const char *const *text = LOOPBACK; *text; text++) {
+    struct address_range own;
+    if (address_parse_range(*text, &own) == 0 && address_is_within(address, &own)) return host;
+  }
+  return NULL;
+}
+
 int hosts_place(struct host *host) {
   struct wildcard *wildcard = host->wildcard;
   if (host->stand_in) return 0;

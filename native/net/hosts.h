@@ -38,6 +38,8 @@ int hosts_read(const struct launchfile *file);
 /* Makes what a wildcard covers; NULL where no stand-in is planned for the name, or there are too many. */
 struct host *hosts_find(const char *name);
 struct host *hosts_find_by_stand_in(uint32_t address);
+/* This host by a port of the sandbox's loopback; NULL where no rule names it (src/network/listeners.ts). */
+struct host *hosts_find_of_loopback(const struct address *address);
 /* Gives a host that exists its stand-in, if it has none. -1 = all of its wildcard's are taken. */
 int hosts_place(struct host *host);
 /* Do the addresses of the host need no rule of their own on this port? Port 0: on some port. */

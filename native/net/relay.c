@@ -369,6 +369,7 @@ static void on_accepted(int fd) {
   struct net_row *row;
   if (getsockname(fd, (struct sockaddr *)&name, &size) < 0 || address_of_socket((struct sockaddr *)&name, &address, &port) < 0) return socket_reset(fd);
   struct host *host = address_is_v4(&address) ? hosts_find_by_stand_in(address_v4(&address)) : NULL;
+  if (!host) host = hosts_find_of_loopback(&address);
   if (host && questions_hold(host->name, port, fd, on_accepted)) return;
   rows_judge(fd);
   int is_allowed = verdict_of_connection(host ? host->name : NULL, &address, port, &row).is_allowed;

@@ -91,12 +91,18 @@ static void open_diverted(const struct launchfile *file, struct network_sockets 
   if (network_has_v6(file)) add(sockets, NET_SOCKET_DIVERTED, open_socket(NET_ADDRESS_V6, NET_DIVERT_PORT, SOCK_STREAM, 1));
 }
 
+static int kernel_has_v6(void) {
+  int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  return fd < 0 ? errno != EAFNOSUPPORT : close(fd) == 0;
+}
+
 static void open_listeners(const struct launchfile *file, struct network_sockets *sockets) {
   struct entry entry;
   size_t position = 0;
   uint64_t port;
   while (launchfile_next_of(file, V_NET_LISTEN, &position, &entry)) {
     if (parse_number(entry.word[1], UINT16_MAX, &port) < 0 || port == 0) fail_with(EINVAL, STEP, entry.word[1]);
+    if (strcmp(entry.word[0], "::1") == 0 && !kernel_has_v6()) continue;
     add(sockets, NET_SOCKET_DIVERTED, open_socket(entry.word[0], (uint16_t)port, SOCK_STREAM, 0));
   }
 }
@@ -110,7 +116,8 @@ void network_open(const struct launchfile *file, struct network_sockets *sockets
     add(sockets, NET_SOCKET_PROXY, open_socket(NET_ADDRESS, NET_PROXY_PORT, SOCK_STREAM, 0));
     add(sockets, NET_SOCKET_SOCKS, open_socket(NET_ADDRESS, NET_SOCKS_PORT, SOCK_STREAM, 0));
   }
-  (has_rules(file) ? open_diverted : open_listeners)(file, sockets);
+  if (has_rules(file)) open_diverted(file, sockets);
+  open_listeners(file, sockets);
   open_stock(file, sockets);
 }
 

@@ -126,16 +126,15 @@ function optionsOf(own: readonly string[]): {
 
 /**
  * @param hasBash whether bash is there to run what asks for it
- * @param before words of `llm-do run`, which come before all options
  * @throws SandboxError USAGE for an unknown option (with the nearest known one), a missing value or a wrong word
  */
-export function readCommandLine(words: readonly string[], hasBash: boolean, before?: readonly string[]): CommandLine {
+export function readCommandLine(words: readonly string[], hasBash: boolean, around: Around = {}): CommandLine {
   const { own, foreign, ...division } = divide(words, hasBash)
   const { shell, commandAt } = division
   const ofCommand = commandAt.flatMap(([from, to]) => words.slice(from, to))
   if (foreign.length > 0) {
     const isSeparated = shell !== undefined || words[division.optionsEnd] === '--'
-    throw foreignProblem({ foreign, own, before, isShell: shell !== undefined, command: ofCommand, isSeparated })
+    throw foreignProblem({ ...around, foreign, own, isShell: shell !== undefined, command: ofCommand, isSeparated })
   }
   // Without an option there is nothing to parse, and commander takes milliseconds for it.
   const { given, rest } =
@@ -152,11 +151,16 @@ export function readCommandLine(words: readonly string[], hasBash: boolean, befo
 /** A hint that is longer is not read. */
 const LONGEST_HINT = 300
 
-interface ForeignLine {
+export interface Around {
+  /** Words of `llm-do run`, which come before all options; undefined for `exec`. */
+  readonly before?: readonly string[]
+  /** Whether a sandbox in the background has this name; for what was written for `docker exec`. */
+  readonly isNamed?: (word: string) => boolean
+}
+
+interface ForeignLine extends Around {
   readonly foreign: readonly Foreign[]
   readonly own: readonly string[]
-  /** Of `llm-do run`; undefined for `exec`. */
-  readonly before: readonly string[] | undefined
   readonly isShell: boolean
   /** The command follows `--`: the first word is the program, not an image. */
   readonly isSeparated: boolean
@@ -170,9 +174,12 @@ function foreignProblem(line: ForeignLine): SandboxError {
   // Under `docker run` a command that is waited for has a terminal or is forgotten.
   const isWaitedFor = foreign.some(({ name }) => /^(?:-[it]+|--rm|--interactive)$/.test(name))
   const isBackground = background.length > 0 || (line.before !== undefined && !isWaitedFor)
-  const verb = isBackground ? ['run', ...background.flat(), ...(line.before ?? [])] : ['exec']
   const [image = '', ...rest] = command
-  const hasImage = !isSeparated && isImage(foreign, image)
+  const isInside = isWaitedFor && !isSeparated && line.isNamed?.(image) === true
+  const verb = isBackground
+    ? ['run', ...background.flat(), ...(line.before ?? [])]
+    : ['exec', ...(isInside ? ['--in', image] : [])]
+  const hasImage = isInside || (!isSeparated && isImage(foreign, image))
   const words = [
     ...verb,
     ...own.filter((word) => !isBackground || word !== '--tty'),
@@ -181,7 +188,8 @@ function foreignProblem(line: ForeignLine): SandboxError {
   ]
   const problems = [
     ...foreign.map((option) => foreignLine(option, shellWord)),
-    ...(hasImage
+    ...(isInside ? [`${image}: a sandbox in the background is named by --in ${image}.`] : []),
+    ...(hasImage && !isInside
       ? [`${image}: leave out the image: the programs of this machine are there; or --image ${image}.`]
       : []),
   ]

@@ -150,6 +150,7 @@ const ROWS: readonly Row[] = [
   ['--env-file', 1, '! name each variable (--env NAME=VALUE), or put them below env.set of a profile'],
   ['-w --cwd --chdir -C', 1, '= --workdir DIR'],
   ['-t', 0, '= --tty'],
+  ['--gpus', 1, '= --gpu'],
   ['-i --interactive', 0, `- ${STDIN}`],
   ['-d --detach', 0, '&'],
 

@@ -68,7 +68,7 @@ const ownLines = OWN_OPTIONS.map((option) =>
 export function execUsage(): string {
   return [
     'Usage: llm-do exec [options] -- COMMAND [ARG...]     (also: llm-do-exec)',
-    'Runs one command in a sandbox that shows it only what is named here.',
+    'Run a command in a Linux sandbox that sees only the files and hosts you allow.',
     ...OPTION_GROUPS.flatMap(groupLines),
     ...ownLines,
     'Sizes: 512m, 2G, 512MiB. Times: 500ms, 30s, 5m. In brackets: the default.',
@@ -91,7 +91,7 @@ Options are those of llm-do exec, --profile for what it starts from among them.
 export function programUsage(): string {
   return [
     'Usage: llm-do COMMAND',
-    'Runs commands in sandboxes: one command in, one result out.',
+    'Run commands in sandboxes that see only the files and hosts you allow.',
     ...VERB_GROUPS.flatMap((group) => [
       '',
       `${group}:`,

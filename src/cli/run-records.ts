@@ -71,14 +71,20 @@ export function listRuns(env: Environment): readonly RunLine[] {
 /** Another user can write anything into their record, so no action relies on it. */
 export const isOwn = ({ uid }: RunLine): boolean => uid === process.getuid?.()
 
+const notFound = (why: string): SandboxError => new SandboxError('RUN_NOT_FOUND', `${why}.`, { hint: 'llm-do ps' })
+
+export const notAlive = (word: string): SandboxError => notFound(`no run ${neutralise(word)} is alive`)
+
 /**
  * The live run of this user that a word names: the name of a sandbox, an ID, or its unique beginning.
  * @throws SandboxError RUN_NOT_FOUND
  */
-export function ownRun(env: Environment, word: string): RunLine {
-  const [run, ...others] = meantBy(runIdOf(env, word), listRuns(env).filter(isOwn))
+export function ownRun(env: Environment, word: string, runs: readonly RunLine[] = listRuns(env)): RunLine {
+  const all = meantBy(runIdOf(env, word), runs)
+  const [run, ...others] = all.filter(isOwn)
   if (run !== undefined && others.length === 0) return run
-  const why =
-    run === undefined ? `no run ${neutralise(word)} of this user is alive` : `${neutralise(word)} begins several runs`
-  throw new SandboxError('RUN_NOT_FOUND', `${why}.`, { hint: 'llm-do ps' })
+  const shown = neutralise(word)
+  if (run !== undefined)
+    throw notFound(`${shown} begins several runs: ${[run, ...others].map(({ id }) => id).join(', ')}`)
+  throw all.length > 0 ? notFound(`run ${shown} is another user's, who alone can end or change it`) : notAlive(word)
 }

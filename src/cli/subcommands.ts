@@ -108,7 +108,7 @@ export const SUBCOMMANDS = [
   {
     name: 'doctor',
     group: 'Explain',
-    help: 'Say what this machine can hold, and how to mend it.',
+    help: 'Check this machine and suggest fixes.',
     flags: [
       JSON_FLAG,
       { name: 'facts', help: 'Print what was observed of this machine.' },
@@ -125,14 +125,14 @@ export const SUBCOMMANDS = [
   {
     name: 'why',
     group: 'Explain',
-    help: 'Run the last failed command again, watched and without a trace, and say what the sandbox refused it.',
+    help: 'Run the last failed command again, without a trace, and report what the sandbox refused.',
     arguments: [{ name: 'ID', isOptional: true, completes: 'failed-runs' }],
     flags: [{ name: 'list', help: 'List the last runs that failed, with their IDs.' }, JSON_FLAG],
   },
   {
     name: 'learn',
     group: 'Run',
-    help: 'Print the smallest profile for a command, which the host does not notice.',
+    help: 'Print the smallest profile for a command, without a trace on the host.',
     takesCommandLine: true,
   },
   {
@@ -155,17 +155,17 @@ export const SUBCOMMANDS = [
   {
     name: 'diff',
     group: 'Changes',
-    help: 'Print the same as a patch that git apply takes.',
+    help: 'Print what a run changed as a patch for git apply.',
     arguments: [
       { name: 'ID', isOptional: true, completes: 'layers' },
       { name: 'PATH', isOptional: true, repeats: true },
     ],
-    flags: [{ name: 'stat', help: 'Print how many lines of each file.' }, JSON_FLAG],
+    flags: [{ name: 'stat', help: 'Print the number of changed lines for each file.' }, JSON_FLAG],
   },
   {
     name: 'apply',
     group: 'Changes',
-    help: 'Make changes of a run on the host, wholly or not at all; without ID, of the last run here.',
+    help: 'Apply the changes of a run to the host, atomically; without ID, of the last run here.',
     arguments: [
       { name: 'ID', isOptional: true, completes: 'layers' },
       { name: 'PATH', isOptional: true, repeats: true },
@@ -179,14 +179,14 @@ export const SUBCOMMANDS = [
   {
     name: 'undo',
     group: 'Changes',
-    help: 'Take the last apply of a run back, unless something has changed since.',
+    help: 'Take back the last apply of a run, unless something has changed since.',
     arguments: [{ name: 'ID', isOptional: true, completes: 'layers' }],
     flags: [{ name: 'force', help: 'Also where nothing proves what that apply did.' }],
   },
   {
     name: 'discard',
     group: 'Changes',
-    help: 'Forget the changes of runs.',
+    help: 'Discard the changes of runs.',
     arguments: [{ name: 'ID', isOptional: true, repeats: true, completes: 'layers' }],
     flags: [{ name: 'force', help: 'Also where they are damaged or half applied.' }],
   },
@@ -194,7 +194,7 @@ export const SUBCOMMANDS = [
     name: 'run',
     group: 'Background',
     help: 'Start a command in a sandbox in the background.',
-    flags: [{ name: 'name', argument: 'NAME', help: 'What it is called from then on.' }],
+    flags: [{ name: 'name', argument: 'NAME', help: 'The name of the sandbox.' }],
     takesCommandLine: true,
   },
   {
@@ -202,21 +202,21 @@ export const SUBCOMMANDS = [
     group: 'Background',
     help: 'Print what a command in the background has printed.',
     arguments: [{ name: 'NAME', isOptional: true, completes: 'sandboxes' }],
-    flags: [{ name: 'follow', help: 'Go on while it runs (-f).' }, JSON_FLAG],
+    flags: [{ name: 'follow', help: 'Continue while it runs (-f).' }, JSON_FLAG],
   },
   {
     name: 'stop',
     group: 'Background',
-    help: 'End sandboxes in the background, and forget them.',
+    help: 'Stop sandboxes in the background and remove their logs.',
     arguments: [{ name: 'NAME', isOptional: true, repeats: true, completes: 'sandboxes' }],
   },
   {
     name: 'ps',
     group: 'Background',
-    help: 'List the live runs (of this user; for root of all), or those whose changes wait.',
+    help: 'List the live runs (of this user; for root of all), or those with pending changes.',
     flags: [
       { name: 'ended', help: 'List the sandboxes in the background that have ended, until they are stopped.' },
-      { name: 'cow', help: 'List the runs whose changes wait to be applied.' },
+      { name: 'cow', help: 'List the runs with pending changes.' },
       { name: 'net', argument: 'NAME', help: 'Print the connections of one run (name or ID) as they happen.' },
       JSON_FLAG,
     ],
@@ -233,7 +233,7 @@ export const SUBCOMMANDS = [
   {
     name: 'kill',
     group: 'Background',
-    help: 'End runs and all they started; without ID, the last run here.',
+    help: 'End runs and all that they started; without ID, the last run here.',
     arguments: [{ name: 'ID', isOptional: true, repeats: true, completes: 'runs' }],
   },
   {
@@ -278,7 +278,7 @@ export const SUBCOMMANDS = [
   {
     name: 'pool',
     group: 'Serve',
-    help: 'Keep sandboxes ready, so that runs start at once.',
+    help: 'Keep sandboxes ready, so that runs start faster.',
     actions: [
       {
         name: 'start',
@@ -360,7 +360,7 @@ export const SUBCOMMANDS = [
   {
     name: 'help',
     group: 'Explain',
-    help: 'Print how a command is called.',
+    help: 'Print the help of a command.',
     arguments: [
       { name: 'COMMAND', isOptional: true },
       { name: 'ACTION', isOptional: true },

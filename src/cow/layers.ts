@@ -38,15 +38,20 @@ export function findLayer(id: string, env: Environment): Layer {
   return layerAt(findPlace(id, env))
 }
 
-export function findPlace(id: string, env: Environment): LayerPlace {
-  const [place, other] = meantBy(
+const placesBy = (id: string, env: Environment): readonly LayerPlace[] =>
+  meantBy(
     id,
     placesOf(env).filter((one) => one.id === id || hasBegun(one)),
   )
+
+export const namesLayer = (id: string, env: Environment): boolean => placesBy(id, env).length > 0
+
+export function findPlace(id: string, env: Environment): LayerPlace {
+  const [place, other] = placesBy(id, env)
   if (place === undefined || other !== undefined) {
     throw new SandboxError(
       'LAYER_NOT_FOUND',
-      `${other === undefined ? 'no' : 'more than one'} run ${JSON.stringify(id)} has changes that wait`,
+      `${other === undefined ? 'no' : 'more than one'} run ${JSON.stringify(id)} has left changes`,
       {
         hint: 'llm-do ps --cow',
       },
@@ -66,11 +71,16 @@ export function unusedPlaces(env: Environment, before: number): readonly LayerPl
 const madeAt = ({ directory, id }: LayerPlace): number =>
   lstatSync(join(directory, id), { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY
 
-/** For verbs that got no ID: the newest one of a directory that holds the present one or lies in it. */
-export function lastLayer(env: Environment, { isApplied = false } = {}): Layer {
+/** The newest one of a directory that holds the present one or lies in it. */
+export function newestHere(env: Environment, { isApplied = false } = {}): Layer | undefined {
   const here = process.cwd()
   const isHere = ({ source }: LayerZone) => isWithin(here, source) || isWithin(source, here)
-  const found = listLayers(env).find((layer) => layer.record.zones.some(isHere) && (!isApplied || hasApplied(layer)))
+  return listLayers(env).find((layer) => layer.record.zones.some(isHere) && (!isApplied || hasApplied(layer)))
+}
+
+/** For verbs that got no ID. */
+export function lastLayer(env: Environment, { isApplied = false } = {}): Layer {
+  const found = newestHere(env, { isApplied })
   if (found !== undefined) return found
   const what = isApplied ? 'no apply in this directory can be taken back' : 'no changes wait in this directory'
   throw new SandboxError('LAYER_NOT_FOUND', what, { hint: 'llm-do ps --cow' })

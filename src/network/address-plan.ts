@@ -7,7 +7,18 @@
  */
 import { NET_OWN_RANGES } from '../contract.ts'
 import { type AddressRange, parseRange, printRange, rangeCovers } from './address.ts'
-import { allowedPorts, type HostPattern, type HostRules, judge, patternCovers, printPattern } from './host-rule.ts'
+import {
+  allowedPorts,
+  type HostPattern,
+  type HostRule,
+  type HostRules,
+  judge,
+  LOCAL_NAME,
+  LOCALHOST,
+  patternCovers,
+  printPattern,
+  printRule,
+} from './host-rule.ts'
 
 export interface StandIn {
   /** IPv4 addresses in CIDR notation. */
@@ -39,6 +50,8 @@ export const MAX_NAMES = 4096
 export const MAX_WILDCARDS = (FIRST_RECORDED - FIRST_WILDCARD) >> WILDCARD_BITS
 /** Kernel rules. */
 export const MAX_DIVERSIONS = 256
+/** Each has two listeners inside. */
+export const MAX_LOOPBACK = 16
 
 /** Addresses of the sandbox itself, or of no host: a listed one permits names that lead there, and is not diverted. */
 const OWN_RANGES = NET_OWN_RANGES.split(' ').flatMap((text) => parseRange(text) ?? [])
@@ -129,6 +142,13 @@ function planRanges(rules: HostRules): readonly Diversion[] {
   })
 }
 
+/** Ports of the sandbox's own loopback that lead to the host's. Only what a rule names: no wildcard and no recorded network means this host. */
+export function loopbackPorts(rules: HostRules): readonly number[] {
+  const named = rules.allow.filter(({ pattern }) => pattern.kind === 'name' && pattern.name === LOCALHOST)
+  const ports = new Set(named.flatMap(({ port }) => (typeof port === 'number' ? [port] : [])))
+  return [...ports].filter((port) => judge(rules, { kind: 'name', name: LOCALHOST }, port).isAllowed)
+}
+
 export function planAddresses(rules: HostRules): AddressPlan {
   const [names, wildcards] = [planNames(rules), planWildcards(rules)]
   const recorded = rules.canGrow === true || uniquePatterns(rules, 'any').length > 0 ? [RECORDED] : []
@@ -143,12 +163,26 @@ export function planAddresses(rules: HostRules): AddressPlan {
   }
 }
 
+/** Inside, an address of the loopback is the sandbox's own: a rule about one says where another name may lead. */
+function uselessRanges(rules: HostRules): readonly string[] {
+  const mayLeadThere = ({ pattern }: HostRule) =>
+    pattern.kind !== 'range' && !(pattern.kind === 'name' && [LOCALHOST, LOCAL_NAME].includes(pattern.name))
+  if (rules.canGrow === true || rules.allow.some(mayLeadThere)) return []
+  return rules.allow
+    .filter(({ pattern }) => pattern.kind === 'range' && isOwn(pattern.range))
+    .map(
+      (rule) =>
+        `network.allow: expected a name that leads to it as well, or a port of this host (--allow-host ${LOCALHOST}:${rule.port ?? 'PORT'}), got ${printRule(rule)}.`,
+    )
+}
+
 /** Problems of a policy that cannot be planned. */
 export function addressProblems(rules: HostRules): readonly string[] {
   const ranges = uniquePatterns(rules, 'range').filter((pattern) => pattern.kind === 'range' && holdsOwn(pattern.range))
   const counts = [
     { what: 'names', max: MAX_NAMES, count: uniquePatterns(rules, 'name').length },
     { what: 'wildcards', max: MAX_WILDCARDS, count: uniquePatterns(rules, 'below').length },
+    { what: `ports of ${LOCALHOST}`, max: MAX_LOOPBACK, count: loopbackPorts(rules).length },
     {
       what: 'groups of names, wildcards and ranges, times their ports',
       max: MAX_DIVERSIONS,
@@ -156,6 +190,7 @@ export function addressProblems(rules: HostRules): readonly string[] {
     },
   ]
   return [
+    ...uselessRanges(rules),
     ...ranges.map(
       (pattern) => `network.allow: expected a range without the sandbox's own addresses, got ${printPattern(pattern)}.`,
     ),

@@ -11,6 +11,9 @@ export const DEFAULT_PORTS: readonly number[] = [80, 443]
 /** Stands for the host's own loopback, on the ports of `network.local`. */
 export const LOCAL_NAME = NET_LOCAL_NAME
 
+/** Inside, the name of the sandbox's own loopback; of a port that a rule allows, that of the host's. */
+export const LOCALHOST = 'localhost'
+
 /** A name, all names below one (`*.example.org`, which is not `example.org`), addresses, or every name, which has no spelling. */
 export type HostPattern =
   | { readonly kind: 'any' }

@@ -4,10 +4,13 @@
  * All addresses of the plan are local to the sandbox, so an accepted socket has the address that was dialled for its own, and the helper
  * judges by it as always. A port of few addresses has a listener at each, so its other addresses refuse connections, and the command may
  * listen there itself. A port of many (wildcards, ranges) has one listener for all addresses: what is not allowed is accepted and reset.
+ *
+ * A port of the loopback that leads to the host has listeners with nftables, too: the command cannot bind it, so no client of a server
+ * inside ever meets the host's in its place.
  */
 import { NET_PROXY_PORT, NET_SOCKS_PORT } from '../contract.ts'
 import { parseRange, printRange, rangeCovers } from './address.ts'
-import { type AddressPlan, type Diversion, planAddresses } from './address-plan.ts'
+import { type AddressPlan, type Diversion, loopbackPorts, planAddresses } from './address-plan.ts'
 import type { HostRules } from './host-rule.ts'
 
 export interface Listener {
@@ -56,16 +59,30 @@ function listenersFor(plan: AddressPlan, isEach: boolean): readonly Listener[] {
   })
 }
 
-export function planListeners(plan: AddressPlan): readonly Listener[] {
-  const each = listenersFor(plan, true)
-  return each.length <= MAX_LISTENERS ? each : listenersFor(plan, false)
+const ALL = { '127.0.0.1': '0.0.0.0', '::1': '::' } as const
+
+/** @param others that may take all addresses */
+export function loopbackListeners(rules: HostRules, others: readonly Listener[] = []): readonly Listener[] {
+  const isTaken = (all: string, at: number) => others.some(({ address, port }) => address === all && port === at)
+  return loopbackPorts(rules).flatMap((port) =>
+    Object.entries(ALL).flatMap(([address, all]) => (isTaken(all, port) ? [] : [{ address, port }])),
+  )
+}
+
+export function planListeners(rules: HostRules, plan = planAddresses(rules)): readonly Listener[] {
+  const withLoopback = (isEach: boolean): readonly Listener[] => {
+    const listeners = listenersFor(plan, isEach)
+    return [...listeners, ...loopbackListeners(rules, listeners)]
+  }
+  const each = withLoopback(true)
+  return each.length <= MAX_LISTENERS ? each : withLoopback(false)
 }
 
 /** Why listeners cannot do what the rules say; undefined when they can. */
 export function listenerObstacle(rules: HostRules): string | undefined {
   if (rules.canGrow === true) return 'hosts can be added while the command runs (network.grants)'
   const plan = planAddresses(rules)
-  const listeners = planListeners(plan)
+  const listeners = planListeners(rules, plan)
   if (plan.diversions.some(({ port }) => port === '*')) return 'a rule is for every port'
   const own = listeners.find(({ address, port }) => ['0.0.0.0', '::'].includes(address) && OWN_PORTS.includes(port))
   if (own !== undefined)

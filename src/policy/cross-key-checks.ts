@@ -1,6 +1,6 @@
 /** Finds contradictions between keys that are each valid. Pure. */
-import { addressProblems } from '../network/address-plan.ts'
-import { rulesOf } from '../network/host-rule.ts'
+import { addressProblems, loopbackPorts } from '../network/address-plan.ts'
+import { LOCALHOST, rulesOf } from '../network/host-rule.ts'
 import { quoteText } from '../text/units.ts'
 import type { ParsedNetwork } from './keys/network-layers.ts'
 import { headOf } from './layer.ts'
@@ -132,11 +132,17 @@ function grantProblems({ mode, grants, proxy, record, closedBy }: NetworkPolicy)
 /** Each client needs a socket that was made beforehand, and each port a listener. */
 const MOST_PUBLISHED = 32
 
-function publishProblems({ publish = [] }: NetworkPolicy): readonly string[] {
+function publishProblems(network: NetworkPolicy): readonly string[] {
+  const { publish = [] } = network
+  const taken = loopbackPorts(rulesOf(network)).filter((port) => publish.some((server) => server.endsWith(`:${port}`)))
   const places = publish.map((server) => server.slice(0, server.lastIndexOf(':')))
   const twice = places.filter((place, index) => places.indexOf(place) !== index)
   return [
     ...twice.map((place) => `network.publish: expected each address and port once, got ${place} twice.`),
+    ...taken.map(
+      (port) =>
+        `network.publish: expected another port inside, because network.allow gives ${LOCALHOST}:${port} to a server of this host, got ${port}.`,
+    ),
     ...(publish.length > MOST_PUBLISHED
       ? [`network.publish: expected at most ${MOST_PUBLISHED} ports, got ${publish.length}.`]
       : []),

@@ -1,7 +1,7 @@
 /** Readers of the values a policy is made of, apart from sizes and times: words, names, paths, hosts. All pure. */
 import { domainToASCII } from 'node:url'
 import { parseRange, printRange } from '../network/address.ts'
-import { canonicalName, type HostRule, LOCAL_NAME, parseRule, printRule } from '../network/host-rule.ts'
+import { canonicalName, LOCAL_NAME, LOCALHOST, parseRule, printRule } from '../network/host-rule.ts'
 import { parseHostPort, parseRequestRule, printHostPort, printRequestRule } from '../network/termination.ts'
 import { TOOL_NAMES, toolOf } from '../network/tools/names.ts'
 import { listWords } from '../text/choices.ts'
@@ -146,7 +146,14 @@ const EXPECTED_HOST = 'a host such as example.com, *.example.org:443, example.co
 export const readHost: Reader<string> = (value) => {
   const ascii = typeof value === 'string' ? asciiHost(value) : undefined
   const rule = ascii === undefined ? undefined : parseRule(ascii)
-  return rule === undefined ? misunderstood(EXPECTED_HOST, value) : understood(printRule(rule))
+  if (rule !== undefined) return understood(printRule(rule))
+  const near = typeof value === 'string' ? hostOfUrl(value) : undefined
+  return { ...misunderstood(EXPECTED_HOST, value), ...(near !== undefined && { near }) }
+}
+
+function hostOfUrl(text: string): string | undefined {
+  const host = /^[a-z]+:\/\//i.test(text) && URL.canParse(text) ? new URL(text).host : ''
+  return parseRule(host) === undefined ? undefined : host
 }
 
 const FOREIGN_HOST = /^(\*\.)?([^:*[\]%/?#@\\]+)((?::(?:\*|\d+))?)$/
@@ -159,13 +166,13 @@ function asciiHost(text: string): string | undefined {
   return ascii === undefined ? undefined : `${below}${ascii}${port}`
 }
 
-const otherThan = (port: HostRule['port']): string =>
-  `another host (for a port of this one: --allow-local ${port ?? 'PORT'}, which is ${LOCAL_NAME} inside)`
+const EXPECTED_PORT = `one port of this host, such as ${LOCALHOST}:8080: inside, the others are the sandbox's own`
 
-/** Inside, that name is the sandbox itself, which needs no rule. An address of the loopback is one that another name may lead to. */
+/** An address of the loopback is one that another name may lead to. */
 function readLocalhost(value: unknown): Misunderstood | undefined {
   const { pattern, port } = (typeof value === 'string' ? parseRule(value) : undefined) ?? {}
-  return pattern?.kind === 'name' && pattern.name === 'localhost' ? misunderstood(otherThan(port), value) : undefined
+  const isWhole = pattern?.kind === 'name' && pattern.name === LOCALHOST && typeof port !== 'number'
+  return isWhole ? misunderstood(EXPECTED_PORT, value) : undefined
 }
 
 /** The same, or a name for the hosts that a tool of the caller is set up for. */
@@ -229,7 +236,7 @@ const readOwnName: Reader<string> = (value) => {
   return isFree ? reading : misunderstood('the name of another host, without a port', value)
 }
 
-const isOwnName = (name: string): boolean => name === LOCAL_NAME || name === 'localhost' || name.endsWith('.localhost')
+const isOwnName = (name: string): boolean => name === LOCAL_NAME || name === LOCALHOST || name.endsWith('.localhost')
 
 const readAddress: Reader<string> = (value) => {
   const range = typeof value === 'string' && !value.includes('/') ? parseRange(value) : undefined

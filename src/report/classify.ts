@@ -49,13 +49,15 @@ export interface ClassifyExtras extends FailureContext {
   readonly invisible?: readonly InvisiblePath[]
   /** Changes that wait to be applied. */
   readonly pending?: Pending | undefined
-  /** The output of the command was captured. */
-  readonly isCaptured?: boolean
+  /** The command's stdout was no terminal, so programs keep what they print until there is a block of it. */
+  readonly isBuffered?: boolean
   /** Ports of this host that the command has looked for at the loopback of the sandbox. */
   readonly listening?: readonly number[]
   /** Names in the words of the command that it writes where it may not. */
   readonly written?: readonly string[]
-  /** The same of what stderr names. */
+  /** Hints about files of scratch that the command has named. */
+  readonly lost?: readonly string[]
+  /** Paths like `invisible` that stderr names. */
   readonly hidden?: readonly InvisiblePath[]
   readonly led?: LedPaths
   /** Home directories of this machine, in which credentials may lie. */
@@ -198,13 +200,15 @@ function lostBuffer(
   reason: Reason,
   { stdout, stderr }: Outcome,
   command: readonly string[],
-  { isCaptured }: ClassifyExtras,
+  plan: Plan,
+  { isBuffered }: ClassifyExtras,
 ): boolean {
   const isStopped = reason === 'timeout' || reason === 'cpu-time'
   return (
     isStopped &&
-    isCaptured === true &&
+    isBuffered === true &&
     stdout.bytes + stderr.bytes === 0 &&
+    !plan.env.some(({ name }) => name === 'PYTHONUNBUFFERED') &&
     command.some((word) => word.includes('python'))
   )
 }
@@ -225,7 +229,7 @@ function hintsOf({ reason, outcome, plan, output, command, extras, error }: Hint
   return [
     ...(error === undefined || error.hint === '' ? [] : [error.hint]),
     ...limits.filter(([, reached]) => reached).map(([limit]) => raise(limit, plan)),
-    ...(lostBuffer(reason, outcome, command, extras) ? [UNBUFFERED_HINT] : []),
+    ...(lostBuffer(reason, outcome, command, plan, extras) ? [UNBUFFERED_HINT] : []),
     ...(reachedPids(outcome, plan) ? [reachedPidsHint(plan)] : []),
     ...(reason === 'seccomp' ? [seccompHint(plan)] : []),
     ...(failed ? crossDeviceHint(plan, output.stderr) : []),
@@ -237,6 +241,7 @@ function hintsOf({ reason, outcome, plan, output, command, extras, error }: Hint
     ...(failed ? networkHints(outcome) : []),
     ...loopbackHints(extras.listening ?? [], plan.network.local ?? []),
     ...(extras.written ?? []),
+    ...(extras.lost ?? []),
     ...(plan.network.record === true ? recordHints(outcome) : []),
   ]
 }

@@ -75,8 +75,10 @@ export interface InvisiblePath {
 
 /** Never a reason, a guess worth trying. */
 export function invisiblePathHint({ path, inside, flags }: InvisiblePath): string {
+  if (inside === undefined && flags === undefined)
+    return `${path} is not visible in the sandbox, and may hold credentials`
   if (inside === undefined)
-    return `${path} exists on this machine but is not visible in the sandbox; to show it: ${flags ?? ''}`
+    return `${path} exists on this machine but is not visible in the sandbox; to show it: ${flags}`
   const where = `${path} is ${inside} in the sandbox`
   return flags === undefined ? where : `${where}; to have it at its own path: ${flags}`
 }

@@ -1,5 +1,5 @@
 /** Ports at which a command has looked for a server of the host: inside, the loopback is the sandbox's own. Pure. */
-import { LOCAL_NAME } from '../network/host-rule.ts'
+import { LOCAL_NAME, LOCALHOST } from '../network/host-rule.ts'
 
 /** The same words as in native/client/result.c. */
 const UNANSWERED = /refused|failed to connect|couldn't connect/i
@@ -16,7 +16,8 @@ export function loopbackPorts(text: string): readonly number[] {
 
 /** @param ports those at which this host listens */
 export const loopbackHints = (ports: readonly number[], allowed: readonly number[]): readonly string[] =>
-  ports.map(
-    (port) =>
-      `port ${port} of this host is ${LOCAL_NAME}:${port} inside${allowed.includes(port) ? ', not localhost' : `, with --allow-local ${port}`}`,
+  ports.map((port) =>
+    allowed.includes(port)
+      ? `port ${port} of this host is ${LOCAL_NAME}:${port} inside, not ${LOCALHOST}`
+      : `this host listens at port ${port}, and ${LOCALHOST} is the sandbox's own; to reach the host's: --allow-host ${LOCALHOST}:${port}`,
   )

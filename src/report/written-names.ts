@@ -101,6 +101,14 @@ export function writtenNames(command: Operands): readonly WrittenName[] {
   )
 }
 
+/** Names that the command writes and that stand nowhere else in its words: nothing of it reads them. */
+export function writtenOnce(command: Operands): readonly string[] {
+  const text = command.join(' ')
+  return writtenNames(command)
+    .map(({ name }) => name)
+    .filter((name) => text.indexOf(name) === text.lastIndexOf(name))
+}
+
 const matches: Readonly<Record<Needs, (isThere: boolean) => boolean>> = {
   anything: () => true,
   something: (isThere) => isThere,

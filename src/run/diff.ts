@@ -154,7 +154,20 @@ async function compare({ view, stat, env }: Comparison): Promise<Buffer> {
         hint: result.hints[0] ?? 'llm-do changes lists them without git',
       },
     )
-  return Buffer.from(result.stdout, result.encoding)
+  return named(Buffer.from(result.stdout, result.encoding))
+}
+
+/** A line of a file has a sign in front, so this is the head of one; not by `^`, which a carriage return in a file would match as well. */
+const HEAD = /(?<=^|\n)diff --git ([^\n]+)(?=\n(?:new|deleted) file mode )/g
+
+/** `--no-index` gives a file that only one side has the same path twice; git's own form begins with `a/` and `b/`. */
+function named(patch: Buffer): Buffer {
+  const text = patch.toString('latin1').replace(HEAD, (_, paths: string) => {
+    const path = paths.slice(0, (paths.length - 1) / 2)
+    const on = (side: string) => path.replace(/^("?)[ab]\//, `$1${side}/`)
+    return `diff --git ${on('a')} ${on('b')}`
+  })
+  return Buffer.from(text, 'latin1')
 }
 
 /** Options of the caller's runs are not for this one. */

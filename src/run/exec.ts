@@ -17,6 +17,7 @@ import { holdsCredentials, isWithin, normal } from '../plan/well-known-paths.ts'
 import { classify } from '../report/classify.ts'
 import type { InvisiblePath } from '../report/hints.ts'
 import { loopbackPorts } from '../report/loopback.ts'
+import { lostHints, savedHints } from '../report/lost-files.ts'
 import { missingNames } from '../report/missing-names.ts'
 import type { LedPaths } from '../report/observed.ts'
 import type { Result } from '../report/result.ts'
@@ -151,7 +152,8 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
     led: ledRows(prepared, outcome),
     listening: listeningFor(prepared, outcome),
     written: writtenFor(prepared, outcome),
-    isCaptured: request.captured,
+    lost: lostFor(prepared, outcome),
+    isBuffered: request.captured || (!plan.tty && !isatty(1)),
     pending: await pendingAfter({
       ...(outcome.layer === undefined ? {} : { layer: { ...outcome.layer, env: options.env ?? process.env } }),
     }),
@@ -160,7 +162,7 @@ export async function judge(prepared: Prepared, outcome: Outcome): Promise<Resul
   })
 }
 
-/** Only what --allow-local can help. */
+/** Only what --allow-host localhost:PORT can help. */
 function listeningFor({ plan }: Prepared, outcome: Outcome): readonly number[] {
   if (outcome.exitCode === 0 || !endedOnItsOwn(outcome) || plan.network.mode === 'host') return []
   return listeningAmong(loopbackPorts(endOf(outcome.stderr)))
@@ -170,6 +172,13 @@ function listeningFor({ plan }: Prepared, outcome: Outcome): readonly number[] {
 function writtenFor({ plan, request }: Prepared, outcome: Outcome): readonly string[] {
   if (request.captured || outcome.exitCode === 0 || !endedOnItsOwn(outcome) || !isatty(2)) return []
   return writtenHints(request.command, plan, (path) => existing([path]).length > 0)
+}
+
+/** Captured output names what it has saved; at a terminal the words of the command do. */
+function lostFor({ plan, request }: Prepared, outcome: Outcome): readonly string[] {
+  if (outcome.exitCode !== 0) return []
+  if (request.captured) return savedHints([endOf(outcome.stdout), endOf(outcome.stderr)], plan)
+  return isatty(2) ? lostHints(request.command, plan) : []
 }
 
 /** Some names of the sandbox's root lie above the workspace on the host. The result has their path on the host, or leaves them out. */
@@ -187,10 +196,9 @@ function hiddenPaths(
 ): { readonly invisible?: readonly InvisiblePath[]; readonly hidden?: readonly InvisiblePath[] } {
   if (!endedOnItsOwn(outcome) || outcome.exitCode === 0) return {}
   const { plan, request } = prepared
+  const isSecret = (path: string) => request.homes.some((home) => holdsCredentials(path, home))
   const hidden = existing(
-    absolutePathsIn(endOf(outcome.stderr)).filter(
-      (path) => isHidden(path, plan) && !request.homes.some((home) => holdsCredentials(path, home)),
-    ),
+    absolutePathsIn(endOf(outcome.stderr)).filter((path) => isHidden(path, plan) && !isSecret(path)),
   )
   // People read a hint of what the command line names, and then no denial of it; JSON has one row of each path.
   const words = request.command.slice(1).filter((word) => word.startsWith('/') && isHidden(word, plan))
@@ -202,7 +210,8 @@ function hiddenPaths(
   return {
     hidden: [...hidden.map((path) => invisiblePath(path, prepared) ?? { path }), ...led],
     invisible: [
-      ...others.flatMap((path) => invisiblePath(path, prepared) ?? []),
+      // No flag is named that would show them.
+      ...others.flatMap((path) => (isSecret(path) ? { path } : (invisiblePath(path, prepared) ?? []))),
       ...named.filter(({ path }) => !request.captured || !led.some((one) => one.path === path)),
     ],
   }

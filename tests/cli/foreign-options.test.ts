@@ -34,7 +34,7 @@ const MEANT = `
   -m 512m => --memory 512m | -m1g => --memory 1g | --pids-limit 64 => --pids 64
   --security-opt seccomp=unconfined => --seccomp off | --security-opt=seccomp:/a/b.json => --seccomp /a/b.json
   --verbose => --log | --debug => --log | --no-network => --net none | --no-net => --net none | --offline => --net none
-  --dry-run => --plan | -eK=a␣b => --env K=a␣b`
+  --dry-run => --plan | --gpus all => --gpu | -eK=a␣b => --env K=a␣b`
   .trim()
   .split(/ \| |\n {2}/)
   .map(
@@ -132,7 +132,7 @@ describe('an option of another program', () => {
 describe('a command line of another program', () => {
   const problemOf = (words: readonly string[], before?: readonly string[]) => {
     try {
-      readCommandLine(words, true, before)
+      readCommandLine(words, true, { ...(before && { before }), isNamed: (word) => word === 'web' })
     } catch (error) {
       return error
     }
@@ -171,6 +171,10 @@ describe('a command line of another program', () => {
     ['run', '--rm -it -v .:/app alpine ls -l', 'llm-do exec --tty --rw .:/app -- ls -l'],
     ['exec', '--rm -it ubuntu', 'llm-do exec --tty -- sh'],
     ['exec', '--rm ghcr.io/a/b:1 ls', 'llm-do exec -- ls'],
+    ['exec', '-it web bash -l', 'llm-do exec --in web --tty -- bash -l'],
+    ['exec', '-i web', 'llm-do exec --in web -- sh'],
+    ['exec', '-it -- web x', 'llm-do exec --tty -- web x'],
+    ['exec', '--memory-swap 1g web x', 'llm-do exec --help'],
     ['exec', '--rm -- node:20 x', 'llm-do exec -- node:20 x'],
     ['exec', '--rm ./a:b x', 'llm-do exec -- ./a:b x'],
     ['exec', '--verbose node:20 x', 'llm-do exec --log -- node:20 x'],

@@ -113,7 +113,7 @@ describeWith(['userns', 'root', 'plain-user'], 'root', () => {
     expect(seen).toEqual(listed)
     expect(await kill('root', listed.id)).toEqual({
       status: 125,
-      err: `llm-do: run ${listed.id} is another user's, who alone can end it (see: llm-do ps)\n`,
+      err: `llm-do: error RUN_NOT_FOUND: run ${listed.id} is another user's, who alone can end or change it.\nllm-do: hint: llm-do ps\n`,
     })
     expect(await own()).toMatchObject({ directory: cwd })
   })

@@ -42,6 +42,17 @@ describe(`as ${user}`, () => {
         expect((await place.cli(verb)).stdout.toString()).toMatch(/^(?!.*there)[\s\S]*here/)
     })
 
+    test('of the present directory is meant by paths alone, also by one that could begin its ID', async () => {
+      const place = await makePlace(user)
+      const id = (await place.run('touch 0 1 2 3 4 5 6 7 8 9 a b c d e f other')).cow?.id ?? ''
+      const path = id.slice(0, 1)
+      expect((await place.cli('apply', path, 'other')).status).toBe(0)
+      expect(readdirSync(place.project)).toEqual([path, 'other'])
+      expect(await refusal(place, 'apply', 'nosuch')).toEqual([125, expect.stringContaining('LAYER_NOT_FOUND')])
+      expect((await place.cli('apply', id.slice(0, 8))).status).toBe(0)
+      expect(readdirSync(place.project)).toHaveLength(17)
+    })
+
     test('is not applied twice, nor twice undone', async () => {
       const place = await makePlace(user)
       const id = (await place.run('echo x > x; mkdir y; echo z > y/z')).cow?.id ?? ''

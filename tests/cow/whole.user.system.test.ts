@@ -156,7 +156,7 @@ describeWith('one-user', 'changes', () => {
     expect((await place.cli('diff', cow?.id ?? '', 'file')).stdout.toString()).toContain('\u001b]0;title\u0007')
   })
 
-  test('are a patch by which git gives a copy the same files, whatever is in names and files', async () => {
+  test('are a patch in the form of git, by which git gives a copy the same files, whatever is in names and files', async () => {
     const place = await makePlace(user, FILES)
     const twin = await makePlace(user)
     await cp(place.project, twin.project, { recursive: true, verbatimSymlinks: true })
@@ -165,7 +165,18 @@ describeWith('one-user', 'changes', () => {
     const { stdout, stderr } = await place.cli('diff', id)
     expect(stderr.toString()).toContain('inside .git are not in the patch')
     expect(readdirSync(join(place.layers, id))).not.toContain('view')
+    const git = (...words: readonly string[]) =>
+      execa('git', ['--git-dir', join(twin.project, '../repository'), '--work-tree', '.', ...words], {
+        cwd: twin.project,
+      })
+    await git('init', '-q')
+    await git('add', '--all')
+    const tree = (await git('write-tree')).stdout
     await execa('git', ['apply'], { cwd: twin.project, input: stdout })
+    await git('add', '--all')
+    const own = await git('diff', '--no-renames', '--no-color', tree)
+    const heads = (patch: string) => patch.split('\n').filter((line) => line.startsWith('diff --git '))
+    expect(heads(stdout.toString()).toSorted()).toEqual(heads(own.stdout).toSorted())
     expect((await place.cli('apply', id)).status).toBe(0)
     expect(filesOf(twin)).toEqual(filesOf(place))
   })

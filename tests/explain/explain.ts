@@ -1,7 +1,6 @@
 /** Shared by the tests of --explain: a caller's directory, files of the host next to it, and watched runs. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import type { Denial, Result } from '../../src/report/result.ts'
 import { type InProcess, runHere } from '../real/in-process.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -26,10 +25,6 @@ export interface Watched extends Omit<InProcess, 'cwd'> {
   readonly cwd: string
   readonly options?: readonly string[]
 }
-
-/** Shell words of flags, as a denial has them. */
-export const wordsOf = async (fix: string): Promise<readonly string[]> =>
-  (await execa('sh', ['-c', `printf '%s\\n' ${fix}`])).stdout.split('\n')
 
 export const run = (command: readonly string[], { options = [], ...caller }: Watched): Promise<Result> =>
   runHere([...options, '--', ...command], caller)

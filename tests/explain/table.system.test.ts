@@ -1,105 +1,15 @@
-/** Refusals of real programs, with the flag that allows them: with that flag the programs succeed. */
-import { writeFileSync } from 'node:fs'
+/** A watched run names connections and never credentials. Its refusals of files are rows of tests/hints/rows.ts. */
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { ENGINES } from '../escape/chain.ts'
 import { runCli } from '../support/cli.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { explained, makeSite, run, type Site, sh, shown, wordsOf } from './explain.ts'
-
-interface More {
-  readonly prepare?: (site: Site) => unknown
-  readonly options?: (site: Site) => readonly string[]
-  /** Of the second run, with the flag that was told. */
-  readonly instead?: (site: Site) => readonly string[]
-}
-
-/** A title, the command, and its first denial. */
-type Case = [what: string, (site: Site) => readonly string[], first: (site: Site) => string, more?: More]
+import { explained, makeSite, run, sh, shown } from './explain.ts'
 
 const python = (script: string): readonly string[] => ['python3', '-c', script]
-const writes = (what: string, command: readonly string[], target: string): Case => [
-  what,
-  () => command,
-  () => `mount write /workspace/${target} -> --rw . zones`,
-]
-
-const CASES: Case[] = [
-  writes('a redirection of the shell', sh('echo x >out'), 'out'),
-  writes('mkdir', ['mkdir', 'd'], 'd'),
-  writes('rm', ['rm', 'file'], 'file'),
-  writes('mv', ['mv', 'file', 'other'], 'file'),
-  writes('python', python('open("out", "w")'), 'out'),
-  [
-    'a read-only zone, which another flag takes the place of',
-    () => sh('echo x >>/data/file'),
-    ({ hidden }) => `mount write /data/file -> --rw ${hidden}:/data zones`,
-    { options: ({ hidden }) => ['--rw', '.', '--ro', `${hidden}:/data`], instead: () => ['--rw', '.'] },
-  ],
-  [
-    'a protected name',
-    () => ['cp', 'file', '.git/hooks/pre-commit'],
-    () => 'guard write /workspace/.git/hooks/pre-commit -> --protect-not .git/hooks protectNot',
-    { prepare: ({ cwd }) => execa('git', ['init', '-q'], { cwd }), options: () => ['--rw', '.'] },
-  ],
-  [
-    'a hidden file',
-    ({ hidden }) => ['cat', join(hidden, 'file')],
-    ({ hidden }) => `mount read ${hidden}/file -> --ro ${hidden}/file zones`,
-  ],
-  [
-    'a hidden program that is the command itself',
-    ({ hidden }) => [join(hidden, 'tool')],
-    ({ hidden }) => `mount execute ${hidden}/tool -> --ro ${hidden}/tool zones`,
-  ],
-  [
-    'a new file in a hidden directory',
-    ({ hidden }) => sh(`echo x >${hidden}/place/new`),
-    ({ hidden }) => `mount write ${hidden}/place/new -> --rw ${hidden}/place zones`,
-  ],
-  [
-    'a name that climbs out of a package',
-    () => sh('exec 2>&-; cat ../shared'),
-    ({ cwd }) => `mount read ${dirname(cwd)}/shared -> --ro ${dirname(cwd)} zones`,
-    {
-      prepare: ({ cwd }) => {
-        writeFileSync(join(cwd, '../package.json'), '{ "workspaces": ["work"] }')
-        writeFileSync(join(cwd, '../shared'), 'text')
-      },
-    },
-  ],
-  [
-    "the caller's directory by the name that the host has for it",
-    ({ cwd }) => ['cat', join(cwd, 'file')],
-    () => expect.stringMatching(/file -> --same-path samePath$/),
-  ],
-]
-
-async function expectRoundTrip([_what, command, first, more = {}]: Case): Promise<void> {
-  const { prepare, options = () => [], instead = options } = more
-  const site = await makeSite()
-  await prepare?.(site)
-  const refused = await explained(command(site), { cwd: site.cwd, options: options(site) })
-  expect(refused.ok).toBe(false)
-  const [denial] = refused.denials
-  expect(refused.denials.map(shown)[0], JSON.stringify(refused.denials)).toEqual(first(site))
-  expect(denial).toMatchObject({ count: expect.any(Number), evidence: 'sandbox' })
-  const allowed = [...instead(site), ...(await wordsOf(denial?.fix ?? ''))]
-  const after = await explained(command(site), { cwd: site.cwd, options: allowed })
-  expect(after, after.stderr + after.message).toMatchObject({ ok: true, denials: [] })
-}
-
-describeWith(['userns', 'unshare', 'git', 'python'], 'a watched program is told its flag, and succeeds with it', () => {
-  test.each(CASES)('%s', (...one) => expectRoundTrip(one))
-})
-
-testWith(['userns', 'bwrap'], 'a program that bwrap starts is told its flag, and succeeds with it', async () => {
-  for (const [what, command, first] of CASES.filter(([what]) => ['mkdir', 'a hidden file'].includes(what)))
-    await expectRoundTrip([what, command, first, { options: () => ['--engine', 'bwrap'] }])
-})
 
 /** An address of this host that is not its loopback. */
 const ownAddress = (): string | undefined =>

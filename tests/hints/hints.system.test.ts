@@ -1,6 +1,6 @@
 /**
  * Follows one hint of each kind; hints.user.deep.system.test.ts follows all of rows.ts. Those of files that are not shown, read-only or
- * protected are followed by tests/real/denials.
+ * protected are followed by denials.system.test.ts.
  */
 import { expect, test } from 'vitest'
 import { describeWith } from '../support/needs.ts'
@@ -23,6 +23,7 @@ const KINDS = [
   'a name without any network',
   'a secret without an end of TLS',
   'a server of this host, at the loopback of the sandbox',
+  'a file of the home that the output names',
   'a pipe in the text of -c',
   'a question without a terminal',
 ]

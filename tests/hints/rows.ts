@@ -1,5 +1,10 @@
-/** The table of hints.system.test.ts. Scripts are of bash; they begin in an empty directory next to a new home. */
+/**
+ * The table of walls: what refuses a command, what is said of it, and what lets the command succeed. ROWS are command lines of bash that
+ * start in an empty directory next to a new home (hints.system.test.ts); DENIALS are commands of which the result has a denial
+ * (denials.system.test.ts).
+ */
 import type { ErrorCode } from '../../src/error.ts'
+import type { Denial } from '../../src/report/result.ts'
 import type { Need } from '../support/needs.ts'
 import { currentUser, type User } from '../support/users.ts'
 import { addFlags, doFirst, doInstead, type Follow, insteadOf, without } from './follow.ts'
@@ -14,6 +19,8 @@ export interface Row {
   readonly provoke: string
   /** The message; the test follows its group. */
   readonly said: RegExp
+  /** The key of the denial that is followed. */
+  readonly key?: string
   /** The code of the error; a hint after a run has none. */
   readonly code?: ErrorCode
   /** Gives its flags to the command line that failed, where nothing else is said. */
@@ -117,9 +124,9 @@ const NOT_RUN: Rows = {
   },
   "a port of this host's loopback": {
     code: 'POLICY_INVALID',
-    provoke: 'llm-do exec --allow-host localhost:8080 -- true',
-    said: /for a port of this one: (--allow-local 8080),/,
-    follow: insteadOf('--allow-host localhost:8080'),
+    provoke: 'llm-do exec --allow-host 127.0.0.1:8080 -- true',
+    said: /or a port of this host \((--allow-host localhost:8080)\)/,
+    follow: insteadOf('--allow-host 127.0.0.1:8080'),
   },
   'a workshop that is here': {
     code: 'POLICY_ESCALATION',
@@ -223,11 +230,13 @@ const ZONES: Rows = {
 
 const COPIES: Rows = {
   'changes that take more than they may': {
+    key: 'cow.size',
     provoke: 'llm-do exec --cow . --cow-size 1m -- sh -c "head -c 1500k /dev/zero > file; sleep 1"',
     said: /raise --cow-size or cow\.size, for example (.*)/,
     follow: insteadOf('--cow-size 1m'),
   },
   'writable zones that grow by more than they may': {
+    key: 'resources.rwSize',
     provoke: 'llm-do exec --rw . --rw-size 1m -- sh -c "head -c 1500k /dev/zero > file"',
     said: /raise --rw-size or resources\.rwSize, for example (.*)/,
     follow: insteadOf('--rw-size 1m'),
@@ -280,6 +289,7 @@ const LIMITS: Rows = {
     follow: insteadOf('--cpu-time 1s'),
   },
   processes: {
+    key: 'resources.pids',
     provoke: `llm-do exec --pids 8 -- sh -c 'for i in 1 2 3 4 5 6 7 8 9 10; do sleep 1 & done; wait'`,
     said: /raise --pids or resources\.pids, for example (.*)/,
     follow: insteadOf('--pids 8'),
@@ -287,6 +297,12 @@ const LIMITS: Rows = {
   'what Python had in its buffer': {
     provoke: `llm-do exec --json --timeout 2s -- python3 -c 'print("kept"); import time; time.sleep(60)'`,
     said: /lost in its buffer: ([^"]*)/,
+    follow: addFlags,
+    gone: /buffer/,
+  },
+  'what Python had in its buffer, in a pipe': {
+    provoke: `llm-do exec --timeout 2s -- python3 -c 'print("kept"); import time; time.sleep(60)' | cat`,
+    said: /lost in its buffer: (.*)/,
     follow: addFlags,
     gone: /buffer/,
   },
@@ -362,11 +378,13 @@ const DENIED = /denied: resolve/
 
 const NETWORK: Rows = {
   'a name without any network': {
+    key: 'network.allow',
     provoke: 'llm-do exec -- getent hosts a.test',
     said: /denied: resolve a\.test.*; to allow it: (.*)/,
     gone: DENIED,
   },
   'a name that is denied': {
+    key: 'network.deny',
     provoke: `llm-do exec --allow-host '*.test' --deny-host b.test -- getent hosts b.test`,
     said: /denied: resolve b\.test.*; to allow it: take back (--deny-host b\.test)/,
     follow: (script, hint) => without(hint)(script, hint),
@@ -391,9 +409,8 @@ const SERVE = `node -e 'const s = require("net").createServer((c) => c.end("serv
 const LOCAL: Rows = {
   'a server of this host, at the loopback of the sandbox': {
     provoke: `${SERVE}; llm-do exec -- bash -c "exec 3<>/dev/tcp/localhost/$PORT; cat <&3"; s=$?; kill $!; rm port; exit $s`,
-    said: /is (host\.llm-do\.internal:\d+ inside, with --allow-local) \d+$/m,
-    follow: (script) =>
-      script.replace('llm-do exec', 'llm-do exec --allow-local $PORT').replace('localhost', 'host.llm-do.internal'),
+    said: /to reach the host's: (--allow-host localhost):\d+$/m,
+    follow: (script, hint) => script.replace('llm-do exec', `llm-do exec ${hint}:$PORT`),
     shows: /^served$/m,
   },
 }
@@ -405,6 +422,36 @@ const BY_NAME: Rows = {
     said: /port \d+ of this host is (host\.llm-do\.internal):\d+ inside, not localhost$/m,
     follow: (script, hint) => script.replace('localhost', hint),
     shows: /^served$/m,
+  },
+}
+
+/* ---- scratch ---- */
+
+const AT_TERMINAL = (command: string) => `script -qec "${command}" /dev/null | tr -d '\\r'`
+
+const SCRATCH: Rows = {
+  'a file of the home that the output names': {
+    provoke: `llm-do exec --json -c 'echo x > ~/report.txt; echo saved to ~/report.txt'`,
+    said: /report\.txt is gone with the scratch \/home\/sandbox; to keep it: (--home kept), or/,
+    follow: (script, hint) => `${addFlags(script, hint)} && llm-do exec ${hint} -c 'cat ~/report.txt'`,
+    shows: /^x$/m,
+    gone: /is gone/,
+  },
+  'a file of /tmp that the output names': {
+    provoke: `llm-do exec --json -c 'echo x > /tmp/report.txt; echo wrote /tmp/report.txt >&2'`,
+    said: /\/tmp\/report\.txt is gone with the scratch \/tmp; to keep it: (--rw \.) and a path below \/workspace/,
+    follow: (script, hint) => `${addFlags(script, hint).replaceAll('/tmp/', '/workspace/')} && cat report.txt`,
+    shows: /^x$/m,
+    gone: /is gone/,
+  },
+  'a file of /tmp that only the command names': {
+    needs: ['gcc'],
+    make: `echo 'int main(void) { return 0; }' > p.c`,
+    provoke: AT_TERMINAL('llm-do exec -- gcc -o /tmp/p p.c'),
+    said: /\/tmp\/p is gone with the scratch \/tmp; to keep it: (--rw \.) and a path below \/workspace/,
+    follow: (script, hint) => `${addFlags(script, hint).replaceAll('/tmp/', '/workspace/')} && ./p && echo ran`,
+    shows: /^ran$/m,
+    gone: /is gone/,
   },
 }
 
@@ -503,6 +550,202 @@ export const ROWS = Object.entries<Row>({
   ...NETWORK,
   ...LOCAL,
   ...BY_NAME,
+  ...SCRATCH,
   ...WORKERS,
   ...NAMES,
 }).map(([title, row]) => ({ title, ...row }))
+
+/* ---- denials: the command runs in `work`, and `library` lies next to it ---- */
+
+export interface DenialRow {
+  readonly what: string
+  readonly flags?: readonly string[]
+  /** For a shell, or the words of a command. */
+  readonly script: string | readonly string[]
+  readonly denial: Partial<Denial>
+  /** The fix takes the place of the row's flags. */
+  readonly replaces?: boolean
+  /** Where the command runs, instead of `work`. */
+  readonly at?: string
+  /** Also found with --explain, which reads no stderr; or only so. */
+  readonly watched?: true | 'only'
+}
+
+const writes = (what: string, script: string, target: string): DenialRow => ({
+  what,
+  script,
+  denial: { layer: 'mount', operation: 'write', target, fix: '--rw .', key: 'zones' },
+  watched: true,
+})
+const guarded = (what: string, script: string, name: string): DenialRow => ({
+  what,
+  script,
+  flags: ['--rw', '.'],
+  denial: { layer: 'guard', fix: `--protect-not ${name}`, key: 'protectNot' },
+})
+const fills = (directory: string, mebibytes: number, fix: string, key: string): DenialRow => ({
+  what: `a full ${directory}`,
+  script: `dd if=/dev/zero of=${directory}/full bs=1M count=${mebibytes}`,
+  denial: { layer: 'limit', operation: 'write', target: directory, fix, key, evidence: 'sandbox' },
+})
+
+const hidden = (what: string, script: string, [target, fix]: readonly [string, string], at = PACKAGE): DenialRow => ({
+  what,
+  script,
+  at,
+  denial: { layer: 'mount', operation: 'read', target, fix, evidence: 'stderr' },
+})
+const closed = (
+  what: string,
+  flags: readonly string[],
+  [script, target, fix]: readonly [string, string, string],
+): DenialRow => ({
+  what,
+  flags,
+  script,
+  denial: { layer: 'mount', operation: 'create', target: `${target} (socket or FIFO)`, fix, key: 'zones' },
+  replaces: true,
+})
+export const BIND = `python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("socket")'`
+
+/** A package of a project with several. */
+const PACKAGE = 'mono/packages/a'
+
+const LED_OUT = (place: string): readonly DenialRow[] => [
+  hidden('a name that climbs out', 'cat ../../base.json', [`${place}/mono/base.json`, `--ro ${place}/mono`]),
+  {
+    ...hidden('the same, of a silent command', 'exec 2>&-; cat ../../base.json', [
+      `${place}/mono/base.json`,
+      `--ro ${place}/mono`,
+    ]),
+    watched: 'only',
+  },
+  hidden('a name that a program has climbed', 'node climb.js', [`${place}/mono/base.json`, `--ro ${place}/mono`]),
+  hidden('a module above the package', 'node module.js', [`${place}/mono/node_modules/dep`, `--ro ${place}/mono`]),
+  hidden('a link to a directory elsewhere', 'cat far/data', [`${place}/library`, `--ro ${place}/library`]),
+  hidden('a relative link out of the project', 'cat near', [
+    `${place}/library/data`,
+    `--same-path --ro ${place}/library/data`,
+  ]),
+  {
+    ...hidden('the same, from a zone that was named', 'cat ../../base.json >made', [
+      `${place}/mono/base.json`,
+      `--rw ${place}/mono --workdir ${place}/mono/packages/a`,
+    ]),
+    flags: ['--rw', '.'],
+  },
+  hidden('a script that names its interpreter in the project', './tool', [`${place}/${PACKAGE}/bin/sh`, '--same-path']),
+]
+
+const SOCKETS = (place: string): readonly DenialRow[] => [
+  closed('a socket in a writable zone', ['--rw', '.'], [BIND, '/workspace', `--rw ${place}/work:/workspace:sockets`]),
+  closed(
+    'a FIFO in a writable zone',
+    ['--rw', '.'],
+    ['mkfifo f', '/workspace/f', `--rw ${place}/work:/workspace:sockets`],
+  ),
+  closed(
+    'a FIFO in the scratch above a writable zone',
+    ['--rw', '.:/tmp/in/work'],
+    ['mkfifo /tmp/f', '/tmp/f', `--rw ${place}/work:/tmp/in/work:sockets`],
+  ),
+]
+
+export const DENIALS = (place: string): readonly DenialRow[] => [
+  ...LED_OUT(place),
+  ...SOCKETS(place),
+  writes('a redirection of the shell', 'echo 1 > made', '/workspace/made'),
+  writes('python', `python3 -c 'open("made", "w")'`, '/workspace/made'),
+  writes('mkdir', 'mkdir made', '/workspace/made'),
+  writes('rm', 'rm main.c', '/workspace/main.c'),
+  { ...writes('mv', 'mv main.c other', '/workspace/main.c'), watched: 'only' },
+  writes('git', 'git -C repository commit -q --allow-empty -m x', '/workspace/repository/.git/index.lock'),
+  {
+    what: 'a read-only zone beside the workspace',
+    flags: ['--ro', `${place}/library:/library`],
+    script: 'touch /library/made',
+    denial: { operation: 'write', target: '/library/made', fix: `--rw ${place}/library:/library` },
+    replaces: true,
+    watched: true,
+  },
+  {
+    what: 'a directory that the sandbox makes',
+    flags: ['--ro', `${place}/library:/opt/library`],
+    script: 'mkdir /opt/made',
+    denial: { operation: 'write', target: '/opt/made', fix: '--tmpfs /opt' },
+  },
+  guarded('a settings directory', 'mkdir .vscode', '.vscode'),
+  guarded('git init', 'git init -q .', '.git'),
+  guarded(
+    'git worktree add',
+    // The first run may be stopped halfway, with the directory made.
+    'rm -rf linked; cd repository; git worktree prune; git commit -q --allow-empty -m x; git worktree add -q --detach ../linked',
+    '.git',
+  ),
+  { ...guarded('a hook', 'touch repository/.git/hooks/pre-commit', '.git/hooks'), watched: true },
+  fills('/tmp', 60, '--tmp 100m', 'resources.tmp'),
+  fills('/home/sandbox', 60, '--home 100m', 'resources.home'),
+  fills('/run', 15, '--run 20m', 'resources.run'),
+  fills('/dev/shm', 80, '--shm 128m', 'resources.shm'),
+  {
+    what: 'a full directory that was asked for',
+    flags: ['--tmpfs', '/cache:1m'],
+    script: 'dd if=/dev/zero of=/cache/full bs=64k count=20',
+    denial: { operation: 'write', target: '/cache', fix: '--tmpfs /cache:2m', key: 'zones' },
+    replaces: true,
+  },
+  {
+    what: 'namespaces of its own',
+    script: 'unshare --user --map-root-user true',
+    denial: { layer: 'seccomp', operation: 'syscall', fix: '--seccomp nested', key: 'seccomp', evidence: 'stderr' },
+  },
+  {
+    what: 'a tracer',
+    flags: ['--seccomp', 'strict'],
+    script: 'strace -o /dev/null true',
+    denial: { layer: 'seccomp', target: 'ptrace', fix: '--seccomp default' },
+    replaces: true,
+  },
+  {
+    what: 'a file of the host',
+    script: `cat ${place}/library/data`,
+    denial: { operation: 'read', target: `${place}/library/data`, fix: `--ro ${place}/library/data`, key: 'zones' },
+    watched: true,
+  },
+  {
+    what: 'a program of the host',
+    script: [`${place}/library/tool`],
+    denial: { operation: 'execute', target: `${place}/library/tool`, fix: `--ro ${place}/library/tool`, key: 'zones' },
+    watched: 'only',
+  },
+  {
+    what: 'a new file in a directory of the host',
+    script: `echo x >${place}/library/made`,
+    denial: { operation: 'write', target: `${place}/library/made`, fix: `--rw ${place}/library`, key: 'zones' },
+    watched: 'only',
+  },
+  {
+    what: 'the path of the workspace on the host',
+    script: `cat ${place}/work/main.c`,
+    denial: { operation: 'read', target: `${place}/work/main.c`, fix: '--same-path', key: 'samePath' },
+    watched: true,
+  },
+  {
+    what: 'memory',
+    flags: ['--memory', '48m'],
+    script: `python3 -c 'import time; held = b"x" * (60 << 20); time.sleep(1)'`,
+    denial: { layer: 'limit', operation: 'allocate', target: 'memory', fix: '--memory 96m', key: 'resources.memory' },
+  },
+]
+
+/** Makes what the rows need, next to `work`. */
+export const MAKE = `
+  mkdir -p mono/packages/a mono/node_modules/dep python; cd mono
+  echo '{ "workspaces": ["packages/*"] }' >package.json; echo '{}' >base.json; echo >node_modules/dep/index.js
+  cd packages/a; echo 'require("../../base.json")' >climb.js; echo 'require("dep")' >module.js
+  mkdir bin; cp /bin/sh bin; printf '#!%s\\necho here\\n' "$PWD/bin/sh" >tool; chmod +x tool
+  printf '#!/bin/sh\\necho tool\\n' >../../../library/tool; chmod +x ../../../library/tool
+  ln -s "$(realpath ../../../library)" far; ln -s ../../../library/data near
+  cd ../../../python; python3 -m venv --without-pip .venv
+  touch "$(echo .venv/lib/python3*/site-packages)/inside.py"
+  printf '#!%s\\nimport inside\\n' "$PWD/.venv/bin/python3" >.venv/bin/tool; chmod +x .venv/bin/tool`

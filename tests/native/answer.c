@@ -62,6 +62,6 @@ int main(int argc, char **argv) {
   if (!result_is_sound(&file) || capture_open(&capture, &file) < 0) errx(2, "no answer");
   read_while(&capture, print(&capture, argv + 3));
   struct result result = {.file = &file, .status = status, .command = argv + 5, .capture = &capture};
-  int is_known = result_read(&result) == 0 && result_is_known(&result) && result_is_plain(&result) && !result_tells_of_refusal(&result);
+  int is_known = result_read(&result) == 0 && result_is_known(&result) && result_is_plain(&result) && !result_needs_words(&result);
   _exit(is_known ? result_write(&result, 1) : hand_over(&capture)); /* what is kept is never given back, as in the client */
 }

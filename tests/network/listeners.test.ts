@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { planAddresses } from '../../src/network/address-plan.ts'
 import { rulesOf } from '../../src/network/host-rule.ts'
 import { listenerObstacle, MAX_LISTENERS, planListeners } from '../../src/network/listeners.ts'
 
 const rules = (...allow: readonly string[]) => rulesOf({ allow, deny: [] })
 const listenersOf = (...allow: readonly string[]): readonly string[] =>
-  planListeners(planAddresses(rules(...allow))).map(({ address, port }) => `${address}:${port}`)
+  planListeners(rules(...allow)).map(({ address, port }) => `${address}:${port}`)
 const many = (count: number, name: (at: number) => string) => Array.from({ length: count }, (_, at) => name(at))
 
 describe('Without nftables is listened', () => {
@@ -20,6 +19,12 @@ describe('Without nftables is listened', () => {
     ['at a listed address itself', ['192.0.2.7:22', '[2001:db8::1]:22'], ['192.0.2.7:22', '2001:db8::1:22']],
     ['at all addresses for a wildcard', ['*.a.test:443'], ['0.0.0.0:443']],
     ['at all addresses for a range', ['192.0.2.0/24:22', '[2001:db8::/32]:22'], ['0.0.0.0:22', ':::22']],
+    [
+      'at a port of the loopback that leads to this host',
+      ['localhost:8080'],
+      ['198.18.1.0:8080', '127.0.0.1:8080', '::1:8080'],
+    ],
+    ['once where a wildcard has that port', ['localhost:8080', '*.b.test:8080'], ['0.0.0.0:8080', '::1:8080']],
     ['once where a name has the port of a wildcard', ['a.test', '*.b.test:443'], ['198.18.1.0:80', '0.0.0.0:443']],
   ])('%s', (_, allow, listeners) => {
     expect(listenersOf(...allow)).toEqual(listeners)

@@ -82,6 +82,20 @@ Server((sys.argv[1], 8000), Handler).serve_forever()`
   const eighty = `curl -s -o /dev/null -m 60 -H 'Connection: close' -w '%{http_code} ' 'http://127.0.0.1:${PUBLISHED}/[1-80]'`
   const end = `curl -s -o /dev/null http://127.0.0.1:${PUBLISHED}/over`
 
+  /** Can a server of the command's own take the port? At one address, at all of them, and next to another server. */
+  const binds = (...ports: readonly number[]) => `/usr/bin/python3 - <<'END'
+import errno, socket
+def bind(address, port, option):
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, option, 1), s.bind((address, port)), s.listen()
+for port in ${JSON.stringify(ports)}:
+    for place in [('127.0.0.1', socket.SO_REUSEADDR), ('0.0.0.0', socket.SO_REUSEADDR), ('127.0.0.1', socket.SO_REUSEPORT)]:
+        try: bind(place[0], port, place[1]), print('bound', end=' ')
+        except OSError as error: print(errno.errorcode[error.errno], end=' ')
+    print()
+END
+`
+
   describe.each(WAYS)('$engine as $as', (way) => {
     testWith(needsOf(way), '--allow-local opens one port by one name, and --socket shows one socket', async () => {
       const [one = '', two = ''] = ['one.sock', 'two.sock'].map((name) => join(directory.path, name))
@@ -95,6 +109,22 @@ Server((sys.argv[1], 8000), Handler).serve_forever()`
       )
       const both = await run([...words, `${one}:/run/mine.sock`, '--allow-local', `${CLOSED}`], script, way)
       expect(both.stdout).toBe('200 200 000 000 FileNotFoundError FileNotFoundError hello ')
+    })
+
+    testWith(needsOf(way), '--allow-host localhost:PORT leads one port of the loopback to this host', async () => {
+      const urls = [
+        `localhost:${OPEN}`,
+        `127.0.0.1:${OPEN}`,
+        `[::1]:${OPEN}`,
+        `localhost:${CLOSED}`,
+        `loop.test:${OPEN}`,
+      ]
+      const script = `${ask(...urls.map((url) => `http://${url}`))}; ${binds(OPEN, CLOSED)}`
+      const words = ['--allow-host', 'loop.test:*', '--allow-host', `localhost:${OPEN}`]
+      const free = `${'bound '.repeat(3)}\n`
+      expect((await run(words.slice(0, 2), script, way)).stdout).toBe(`${'000 '.repeat(5)}${free}${free}`)
+      expect((await run(words, script, way)).stdout).toBe(`200 200 200 000 000 ${'EADDRINUSE '.repeat(3)}\n${free}`)
+      expect((await run([...words, '--deny-host', `localhost:${OPEN}`], script, way)).stdout).toMatch(/^(000 ){5}/)
     })
 
     testWith(needsOf(way), '--publish lets this host in, and nothing out', async () => {

@@ -1,5 +1,5 @@
 /** A network restricted by name where the kernel has no nftables: listeners keep the same promises. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import type { Plan } from '../../src/plan/plan.ts'
 import type { Result } from '../../src/report/result.ts'
 import { runCli } from '../support/cli.ts'
@@ -19,7 +19,7 @@ import {
   WAYS,
   type Way,
 } from './ways.ts'
-import { openWorld, WORLD, WORLD_V6, type World } from './world.ts'
+import { openWorld, startServer, WORLD, WORLD_V6, type World } from './world.ts'
 
 /** NETLINK_NETFILTER, the protocol by which nftables is asked for. */
 const NETFILTER = 12
@@ -81,6 +81,19 @@ describeWith(['root', 'gcc'], 'a network restricted by name without nftables', (
     const { network, stdout } = await run(allow('*.wild.test:53000', '127.0.0.0/8:53000'), tryAll(own))
     expect(resultsOf(readAttempts(stdout))).toEqual(own.map(() => 'ECONNRESET'))
     expect(network).toEqual([])
+  })
+
+  test('a port of the loopback leads to this host where a rule names localhost, and from no other address', async () => {
+    const serve = `for (const port of [18901, 18902]) require('net').createServer((c) => c.end('own')).listen(port, '::')
+      console.log('up')`
+    const server = await startServer([...world.through, process.execPath, '-e', serve])
+    onTestFinished(() => void server.kill('SIGKILL'))
+    const places = ['127.0.0.1,18901', '::1,18901', '127.0.0.2,18901', '198.18.0.1,18901', '127.0.0.1,18902']
+    const words = allow('*.wild.test:18901', 'localhost:18901')
+    const { network, stdout } = await run(words, tryAll(places.map((place) => `tcp,${place}`)))
+    const met = ['ok', 'ok', 'ECONNRESET', 'ECONNRESET', 'ECONNREFUSED']
+    expect(resultsOf(readAttempts(stdout))).toEqual(met)
+    expect(network).toMatchObject([{ host: 'localhost', port: 18901, verdict: 'allowed' }])
   })
 
   test('names, wildcards and addresses are reached, and refusals that a listener sees are on record', async () => {

@@ -112,16 +112,12 @@ describe.each(CASES)('%s', (_what, reader, good, bad) => {
 
 test('a tool may stand in the place of an allowed host, and a near miss is named', () => {
   expect(read.readAllowedHost('@npm')).toEqual({ ok: true, value: '@npm' })
-  for (const [own, port] of [
-    ['localhost', 'PORT'],
-    ['localhost:80', '80'],
-  ])
-    expect(read.readAllowedHost(own)).toMatchObject({
-      ok: false,
-      expected: expect.stringContaining(`--allow-local ${port}`),
-    })
+  expect(read.readAllowedHost('localhost:80')).toEqual({ ok: true, value: 'localhost:80' })
+  for (const whole of ['localhost', 'localhost:*', 'LOCALHOST.'])
+    expect(read.readAllowedHost(whole)).toMatchObject({ ok: false, expected: expect.stringContaining('one port') })
   expect(read.readAllowedHost('Example.com')).toEqual({ ok: true, value: 'example.com' })
   expect(read.readAllowedHost('@nmp')).toMatchObject({ ok: false, near: '@npm' })
+  expect(read.readAllowedHost('https://a.test:8443/x')).toMatchObject({ ok: false, near: 'a.test:8443' })
 })
 
 test.each([{ TOKEN: 'hunter2\0' }, { 'BAD NAME': 'hunter2' }, { TOKEN: 12345, A: 'hunter2' }, { TOKEN: ['hunter2'] }])(

@@ -1,16 +1,17 @@
 /** The network of a plan in the words of the launch file. Pure. */
-import { planAddresses } from '../../network/address-plan.ts'
+import { loopbackPorts, planAddresses } from '../../network/address-plan.ts'
 import {
   allowedPorts,
   deniedPorts,
   type HostRule,
   LOCAL_NAME,
+  LOCALHOST,
   parseRule,
   printPattern,
   printRule,
   rulesOf,
 } from '../../network/host-rule.ts'
-import { planListeners } from '../../network/listeners.ts'
+import { loopbackListeners, planListeners } from '../../network/listeners.ts'
 import { terminatedHosts } from '../../network/termination.ts'
 import type { PlannedNetwork } from '../../plan/plan.ts'
 import { hasProxy } from '../../plan/proxy-variables.ts'
@@ -28,7 +29,7 @@ export function networkRecords(network: PlannedNetwork, authorization?: string):
   const plan = planAddresses(rules)
   const { standIns, diversions } = plan
   const by = network.by ?? 'nftables'
-  const listeners = by === 'listeners' ? planListeners(plan) : []
+  const listeners = by === 'listeners' ? planListeners(rules, plan) : loopbackListeners(rules)
   return [
     ['net', 'restricted'],
     ['net-by', by],
@@ -36,6 +37,7 @@ export function networkRecords(network: PlannedNetwork, authorization?: string):
     ...diversions.map(({ addresses, port }): LaunchRecord => ['net-divert', addresses, port]),
     ...listeners.map(({ address, port }): LaunchRecord => ['net-listen', address, port]),
     ...(network.publish ?? []).flatMap(publishedRecord),
+    ...hostRecords(LOCALHOST, loopbackPorts(rules)),
     ...ownNames(network),
     ...rules.allow.map((rule) => ruleRecord('net-allow', rule, allowedPorts(rule))),
     ...rules.deny.map((rule) => ruleRecord('net-deny', rule, deniedPorts(rule))),
@@ -62,13 +64,17 @@ function publishedRecord(text: string): readonly LaunchRecord[] {
   return published === undefined ? [] : [['net-publish', published.address, published.port, published.inside]]
 }
 
-/** Names that are answered without a query. Loopback is open on the listed ports, and for this name alone. */
+/** Names that are answered without a query. */
 function ownNames({ hosts = {}, local = [] }: NetworkPolicy): readonly LaunchRecord[] {
-  const ports = local.join(' ')
   return [
-    ...(local.length === 0 ? [] : LOOPBACK.map((address): LaunchRecord => ['net-host', LOCAL_NAME, address, ports])),
+    ...hostRecords(LOCAL_NAME, local),
     ...Object.entries(hosts).map(([name, address]): LaunchRecord => ['net-host', name, address, 'none']),
   ]
+}
+
+/** Loopback is open on the listed ports, and for this name alone. */
+function hostRecords(name: string, ports: readonly number[]): readonly LaunchRecord[] {
+  return ports.length === 0 ? [] : LOOPBACK.map((address) => ['net-host', name, address, ports.join(' ')])
 }
 
 const LOOPBACK = ['127.0.0.1', '::1']

@@ -1,7 +1,7 @@
 /** `llm-do allow NAME|ID HOST[:PORT]...`: more hosts for a run that is alive, by the same rules as --allow-host. */
 import { SandboxError } from '../../error.ts'
 import { addressProblems } from '../../network/address-plan.ts'
-import { type HostRule, parseRule, printRule } from '../../network/host-rule.ts'
+import { type HostRule, LOCALHOST, parseRule, printRule } from '../../network/host-rule.ts'
 import { isToolRule } from '../../network/tools/names.ts'
 import { readAllowedHost } from '../../policy/readers.ts'
 import { neutralise } from '../../report/text.ts'
@@ -21,7 +21,12 @@ function ruleOf(text: string): HostRule {
       `llm-do exec --plan --allow-host ${reading.value} -- true   (it prints the hosts)`,
     )
   const rule = parseRule(reading.value)
-  const [problem] = rule === undefined ? [] : addressProblems({ allow: [rule], deny: [] })
+  const [problem] = rule === undefined ? [] : addressProblems({ allow: [rule], deny: [], canGrow: true })
+  if (rule?.pattern.kind === 'name' && rule.pattern.name === LOCALHOST)
+    throw usageError(
+      `${text}: a port of this host is opened when a run starts.`,
+      `llm-do run --allow-host ${text} -- COMMAND`,
+    )
   if (rule === undefined || problem !== undefined)
     throw usageError(problem ?? `${neutralise(text)} is not a host name.`, 'llm-do allow --help')
   return rule

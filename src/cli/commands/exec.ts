@@ -22,6 +22,7 @@ import { isolationLine } from '../../report/isolation.ts'
 import { type JsonForm, jsonForm, printJson } from '../../report/json.ts'
 import type { Result } from '../../report/result.ts'
 import { errorLines, resultLines, warningLines } from '../../report/text.ts'
+import { listNamed } from '../../run/named-sandboxes.ts'
 import { NOT_NARROWED } from '../../run/narrowing-sources.ts'
 import type { Ending, ExecOptions, Prepared } from '../../run/plan-run.ts'
 import type { Decided } from '../../worker/authorize.ts'
@@ -451,7 +452,8 @@ async function refuse(error: SandboxError, { text: words, env }: Call): Promise<
 }
 
 async function runCall(call: Call): Promise<number> {
-  const line = readCommandLine(call.text, hasBash())
+  const isNamed = (word: string) => listNamed(call.env).some(({ name }) => name === word)
+  const line = readCommandLine(call.text, hasBash(), { isNamed })
   if (line.help) {
     const { execUsage } = await import('../help.ts')
     await writeStdout(execUsage())

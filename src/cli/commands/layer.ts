@@ -13,11 +13,14 @@ import {
   findPlace,
   type Layer,
   lastLayer,
+  namesLayer,
+  newestHere,
   undoLayer,
 } from '../../cow/layers.ts'
 import { neutralise } from '../../report/text.ts'
 import { runIdOf } from '../../run/named-sandboxes.ts'
 import type { Environment } from '../call.ts'
+import { eachWord } from '../each-word.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
 
@@ -26,6 +29,29 @@ const CONFLICT = 3
 
 const layerOf = (id: string | undefined, env: Environment): Layer =>
   id === undefined ? lastLayer(env) : findLayer(runIdOf(env, id), env)
+
+interface Chosen {
+  readonly layer: Layer
+  readonly paths: readonly string[]
+}
+
+/** As many characters of an ID as we print. */
+const SHORT = 8
+
+/** Without an ID in front, paths are those of the last run here; of a path that could also be the beginning of an ID, too. */
+async function chosen(operands: readonly string[], env: Environment): Promise<Chosen> {
+  const [first, ...rest] = operands
+  const id = first === undefined ? undefined : runIdOf(env, first)
+  const isRun = id === undefined || (id.length >= SHORT && namesLayer(id, env))
+  const changed = isRun ? undefined : await changedHere(id, env)
+  return changed === undefined ? { layer: layerOf(first, env), paths: rest } : { layer: changed, paths: operands }
+}
+
+async function changedHere(path: string, env: Environment): Promise<Layer | undefined> {
+  const layer = newestHere(env)
+  const isAt = (change: Change) => change.path === path || change.path.startsWith(`${path}/`)
+  return layer !== undefined && (await changesOf(layer)).some(isAt) ? layer : undefined
+}
 
 const LETTER: Readonly<Record<Change['kind'], string>> = {
   added: 'A',
@@ -91,9 +117,9 @@ function coloured(line: string): string {
   return code === undefined ? shown : `\u001b[${code}m${shown}\u001b[m`
 }
 
-export const diff = subcommand('diff', async ({ operands: [id, ...paths], flags }, { env }) => {
+export const diff = subcommand('diff', async ({ operands, flags }, { env }) => {
   const { diffLayer, unshownText } = await import('../../run/diff.ts')
-  const layer = layerOf(id, env)
+  const { layer, paths } = await chosen(operands, env)
   const { patch, inGit, unshown } = await diffLayer(layer, { paths, stat: flags['stat'] === true, env })
   if (flags['json'] === true) {
     const found = await changesOf(layer)
@@ -114,8 +140,8 @@ export const diff = subcommand('diff', async ({ operands: [id, ...paths], flags 
   return 0
 })
 
-export const apply = subcommand('apply', async ({ operands: [id, ...paths], flags }, { env }) => {
-  const layer = layerOf(id, env)
+export const apply = subcommand('apply', async ({ operands, flags }, { env }) => {
+  const { layer, paths } = await chosen(operands, env)
   const done = await applyLayer(layer, { paths, force: flags['force'] === true, modes: flags['modes'] === true })
   if (flags['json'] === true) await writeStdout(`${JSON.stringify({ id: layer.id, ...done })}\n`)
   else
@@ -150,13 +176,11 @@ export const undo = subcommand('undo', async ({ operands: [id], flags }, { env }
 
 export const discard = subcommand('discard', async ({ operands, flags }, { env }) => {
   const force = flags['force'] === true
-  const ids = operands.length === 0 ? [lastLayer(env).id] : operands
-  for (const word of ids) {
+  return await eachWord(operands.length === 0 ? [lastLayer(env).id] : operands, async (word) => {
     // A damaged layer can be thrown away, too.
     const id = runIdOf(env, word)
     const place = force ? findPlace(id, env) : findLayer(id, env)
     await discardLayer(place, force)
-    await writeStderr([`llm-do: the changes of ${place.id.slice(0, 8)} were discarded`])
-  }
-  return 0
+    return `the changes of ${place.id.slice(0, 8)} were discarded`
+  })
 })

@@ -42,7 +42,7 @@ export const run = subcommand('run', async ({ flags, operands: rest }, call) => 
   if (call.bytes !== undefined)
     throw usageError('a word of the command line is not valid UTF-8.', 'put the command into a script')
   const { name = `sandbox-${randomHex(4)}` } = flags as { readonly name?: string }
-  const line = readCommandLine(rest, hasBash(), 'name' in flags ? ['--name', name] : [])
+  const line = readCommandLine(rest, hasBash(), { before: 'name' in flags ? ['--name', name] : [] })
   directoryOfNamed(call.env, name) // an invalid name is refused before anything is started
   refuseForeground(line.given)
   commandOf(line)

@@ -6,7 +6,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxError } from '../../error.ts'
 import { isHere } from '../../os/process-identity.ts'
-import { errorLines } from '../../report/text.ts'
 import {
   directoryOfNamed,
   findNamed,
@@ -17,8 +16,8 @@ import {
 } from '../../run/named-sandboxes.ts'
 import type { Environment } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
-import { writeStderr } from '../stdio.ts'
-import { FAILED, subcommand } from '../subcommand.ts'
+import { eachWord } from '../each-word.ts'
+import { subcommand } from '../subcommand.ts'
 
 const PAUSE_MS = 10
 /** The command has a quarter of a second to ends on its own; then the walls are taken down, and changes are looked through. */
@@ -56,18 +55,11 @@ async function stopOne(env: Environment, sandbox: NamedSandbox): Promise<string>
       hint: `ps -o stat,wchan -p ${pidOf(supervisor)}`,
     })
   forgetNamed(directoryOfNamed(env, name))
-  return `llm-do: ${name} was stopped`
+  return `${name} was stopped`
 }
 
 export const stop = subcommand('stop', async ({ operands }, call) => {
   const { env } = call
   const words = operands.length === 0 ? [lastNamed(env, currentDirectory(call)).name] : operands
-  const ends = await Promise.allSettled(words.map(async (word) => stopOne(env, findNamed(env, word))))
-  const lines = ends.flatMap((end) => {
-    if (end.status === 'fulfilled') return [end.value]
-    if (end.reason instanceof SandboxError) return errorLines(end.reason)
-    throw end.reason
-  })
-  await writeStderr(lines)
-  return ends.every(({ status }) => status === 'fulfilled') ? 0 : FAILED
+  return await eachWord(words, async (word) => stopOne(env, findNamed(env, word)))
 })

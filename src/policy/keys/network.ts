@@ -113,7 +113,7 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       }),
       allow: listField(readAllowedHost, {
         description:
-          'Hosts that may be reached: host, *.host, host:port, host:*, an address or a range; ports 80 and 443 unless said. @npm, @pip, @cargo, @go, @apt, @git: the hosts that this tool is configured for.',
+          'Hosts that may be reached: host, *.host, host:port, host:*, an address or a range; ports 80 and 443 unless said. localhost:port is a port of this host. @npm, @pip, @cargo, @go, @apt, @git: the hosts that this tool is configured for.',
         unit: 'list of hosts',
         standard: '[]',
       }),
@@ -186,7 +186,7 @@ export const network: Key<NetworkInput, ParsedNetwork, NetworkPolicy> & { readon
       group: 'Network',
       part: 'allow',
       repeats: 'split',
-      help: 'A host that may be reached (*.HOST: all below it; @npm, @pip, ...: what npm, pip... are set up for; ports 80 and 443 unless said); means --net restricted.',
+      help: 'A host that may be reached (*.HOST: all below it; @npm, @pip, ...: what npm, pip... are set up for; localhost:PORT: a port of this host; ports 80 and 443 unless said); means --net restricted.',
     },
     {
       name: 'deny-host',

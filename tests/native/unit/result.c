@@ -59,7 +59,25 @@ static int tells(const char *status, const char *text) {
   capture.stream[1] = (struct stream){.bytes = (char *)(uintptr_t)text, .seen = strlen(text), .head = strlen(text)};
   struct result result = {.file = &file, .status = status, .command = (char *[]){NULL}, .capture = &capture};
   EXPECT_NUMBER(result_read(&result), 0);
-  return result_tells_of_refusal(&result);
+  return result_needs_words(&result);
+}
+
+static int tells_of_loss(const char *status, const char *out) {
+  struct launchfile file = unit_launchfile(BYTES("end"));
+  struct capture capture = {.is_on = 1};
+  capture.stream[0] = (struct stream){.bytes = (char *)(uintptr_t)out, .seen = strlen(out), .head = strlen(out)};
+  struct result result = {.file = &file, .status = status, .command = (char *[]){NULL}, .capture = &capture};
+  EXPECT_NUMBER(result_read(&result), 0);
+  return result_needs_words(&result);
+}
+
+UNIT("the output of a command that ends well tells of a lost file by a path of scratch and a word for writing") {
+  static const char FAILED[] = ENDED("exit", "1"), WELL[] = ENDED("exit", "0");
+  EXPECT_NUMBER(tells_of_loss(WELL, "saved to /home/sandbox/report.txt\n"), 1);
+  EXPECT_NUMBER(tells_of_loss(WELL, "Wrote /tmp/out.csv"), 1);
+  EXPECT_NUMBER(tells_of_loss(WELL, "reading /tmp/in.csv\n"), 0);
+  EXPECT_NUMBER(tells_of_loss(WELL, "wrote /workspace/out.csv\n"), 0);
+  EXPECT_NUMBER(tells_of_loss(FAILED, "Wrote /tmp/out.csv"), 0);
 }
 
 UNIT("stderr of a failed command tells of a refusal by the kernel's words, or by a path that is here and not inside") {
