@@ -64,7 +64,7 @@ static _Noreturn void refuse_node(const char *what, const char *why, const char 
   _exit(125);
 }
 
-/* What node has open at its start and what it needs for a run: with fewer it ends in the middle, and says nothing that helps. */
+/* Node has these descriptors open at its start and needs these for a run. With fewer it ends in the middle, without a helpful message. */
 #define DESCRIPTORS_LEAST 64
 #define DESCRIPTORS_GOOD 1024
 
@@ -187,7 +187,7 @@ static int hand_over(const struct run *run, const char *json, int is_recorded) {
   return dprintf(fd, "%s\n%s\n%s", captured, log, json) < 0 || lseek(fd, 0, SEEK_SET) < 0 ? -1 : fd;
 }
 
-/* The whole story is node's to tell: it plans again and explains this outcome. */
+/* Node explains this outcome: it plans again. */
 static _Noreturn void explain(const struct run *run, const char *json, int is_recorded) {
   int fd = hand_over(run, json, is_recorded);
   if (fd < 0) {
@@ -206,13 +206,13 @@ static void print_json(const struct run *run, const struct result *result) {
   if (error == 0 || error == EPIPE) result_leave(&result->ending, &run->before);
 }
 
-/* Those that came for a run that was over by then. */
+/* Signals that came when the run was already over. */
 static void forget_signals(void) {
   sigset_t signals = watched_signals();
   while (sigtimedwait(&signals, NULL, &(struct timespec){0, 0}) > 0) continue;
 }
 
-/* What --log prints. */
+/* Prints the line of --log. */
 static void print_isolation(const struct launchfile *file) {
   struct entry entry;
   if (launchfile_find(file, V_ISOLATION, &entry)) dprintf(2, "%s\n", entry.word[0]);
@@ -362,8 +362,8 @@ static enum claim run_in_pool(const struct run *run, const struct claimant *clai
 }
 
 /*
- * What is known before the command starts is said then. By then the plan must hold: for another one node has warnings of its own. Returns -1
- * where it does not, and nothing was said.
+ * Prints the plan's warnings before the command starts. The plan must hold: for another one node has other warnings. Returns -1 where it does
+ * not; then nothing was printed.
  */
 static int tell_warnings(const struct launchfile *file) {
   struct entry entry;
@@ -384,7 +384,7 @@ static void run_cached(struct call *call) {
   struct claimant claimant = {&run.file, run.places ? &run.plan : NULL, call->command, run.env, run.signals, run.parent, &run.capture};
   enum claim claimed = run_in_pool(&run, &claimant, json, sizeof json);
   if (claimed != CLAIM_NONE) conclude(&run, claimed, json);
-  /* A launch of its own where the run is recorded: what runs in this process closes the log. */
+  /* A recorded run gets a separate launch: one in this process closes the log. */
   if (!run.capture.is_on && !audit_is_on(&run.file) && !has_children()) {
     launch_here(&(struct launch_call){&run.file, call->command, run.env, run.parent, on_ended, &run});
     return forget_run(&run); /* the plan is stale */
@@ -398,7 +398,7 @@ static void run_cached(struct call *call) {
   forget_run(&run);
 }
 
-/* What is none is launch's to refuse, in words that node has for it. */
+/* Launch refuses a path that is none, and node has the words for that. */
 static int are_streams(void) { return stream_check(0) == 0 && stream_check(1) == 0 && stream_check(2) == 0; }
 
 int client_main(int argc, char **argv) {

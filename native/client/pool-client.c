@@ -78,7 +78,7 @@ static size_t size_of(char **words, size_t *count) {
   return size;
 }
 
-/* The kernel tells it only to who sets it; nobody else runs in here. */
+/* umask(2) is the only way to read it; this process has one thread. */
 static unsigned own_umask(void) {
   mode_t mask = umask(0);
   umask(mask);

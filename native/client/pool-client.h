@@ -4,7 +4,7 @@
  * Theory of operation. A cached launch file that may be served by a pool names the pool's directory. There a ready socket is claimed by
  * renaming it, and gets the plan and the command as soon as the client has them. The sandbox refuses a plan that it was not built from, or that is stale
  * (runner/freshness.h). Whatever goes wrong before it has said FRAME_TAKEN costs nothing: the cold start is always possible. After that
- * there is no second run, unless the sandbox says FRAME_REFUSED, or was killed before its command went through the gate.
+ * the command never runs a second time, unless the sandbox says FRAME_REFUSED, or was killed before its command went through the gate.
  */
 #pragma once
 

@@ -246,7 +246,7 @@ static int ends_with_step(const char *path, const char *step) {
   return length > size && path[length - size - 1] == '/' && strcmp(path + length - size, step) == 0;
 }
 
-/* All that the plan was made from, shows and has inside: a path in the directory would mean something else there, or be one of its own. */
+/* Everything that the plan was made from or shows: a path in the directory would be another file in another directory. */
 static const char *word_unfit(const char *directory, const struct launchfile *plan) {
   for (size_t at = 0; at < launchfile_places(plan); at++) {
     const char *word = plan->bytes + launchfile_offset(plan, at);
@@ -361,7 +361,7 @@ const struct place *place_of(const struct places *places, const struct entry *zo
   return zone->word[0][1] >= '0' && at < places->count && strcmp(zone->word[0] + 2, "p") == 0 ? &places->place[at] : NULL;
 }
 
-/* The text for a slot, given its number and letter; NULL when there is no such slot. The text is valid until the next call. */
+/* The text for a slot, given its number and letter; NULL for an unknown slot. The text is valid until the next call. */
 static const char *filling_of(struct fillings *fillings, const char *slot) {
   size_t at = (size_t)(slot[0] - '0');
   if (slot[0] < '0' || at >= fillings->places->count) return NULL;

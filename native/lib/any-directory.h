@@ -3,11 +3,11 @@
  * of a zone, with a target. They are filled in when a run has them.
  *
  * Node plans once for a command line and leaves the plan with slots (src/launch-cache/any-directory.ts), together with what must hold
- * of a directory for its own plan to be the same one. Here that is looked at. A directory that does not fit has a plan of its own.
+ * of a directory for its own plan to be the same one. Here that is looked at. A directory that does not fit has its own plan.
  *
  * A slot is the byte PLACE_SLOT, the number of the directory (0: the caller's, then those of zones in the order of their targets), and one
  * letter: p the path, d and i device and inode. With the number 0, h is the hash of the plan (16 digits) and n the name of its pool. The
- * filled plan has a seal of its own.
+ * filled plan has its own seal.
  */
 #pragma once
 

@@ -22,7 +22,7 @@ int is_fresh(const struct launchfile *plan) {
 
 /* ---- looks ahead ---- */
 
-/* Some 10 microseconds: nobody waits long for what asks for attention meanwhile. */
+/* Takes about 10 microseconds, so other events do not wait long. */
 #define LOOKS_AT_ONCE 8
 
 int looks_are_left(const struct looks *looks, const struct launchfile *plan) { return !looks->has_failed && looks->position < plan->count; }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line has at most a few PATH_MAX; a host with a hundred thousand mounts is none of ours. */
+/* A line has at most a few PATH_MAX; a host with a hundred thousand mounts is not supported. */
 #define LIST_MAX (64u << 20)
 /* Of proc_pid_mountinfo(5): the fifth field is where it is mounted. */
 #define FIELDS_BEFORE_POINT 4

@@ -1,4 +1,4 @@
-/* Which mounts of the host a sandbox shows: those at, above or below what its launch file takes from the host. */
+/* The mounts of the host that a sandbox shows: those at, above or below the paths that its launch file takes from the host. */
 #pragma once
 
 #include "lib/launch-file.h"

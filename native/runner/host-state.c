@@ -1,4 +1,4 @@
-/* What a run makes on the host, its record and its cgroup, which are removed with it; and what it finds there, guarded (lib/guard.h). */
+/* A run makes a record and a cgroup on the host and removes them at its end. It guards the files that it finds there (lib/guard.h). */
 #include "runner/run.h"
 
 #include "lib/covers.h"
@@ -130,6 +130,6 @@ void run_release(struct run *run) {
   run_release_layer(run);
   if (run->net.has_grants) record_unlisten(run->host.records, run->id);
   int is_gone = run->host.cgroup < 0 || cgroup_end(run->host.cgroup_parent, run->host.cgroup_name, run->host.cgroup) == 0;
-  /* What could not be removed stays on record, for the janitor. */
+  /* The record keeps what could not be removed, for `llm-do prune`. */
   if (run->host.record >= 0 && is_gone) record_remove(run->host.records, run->id, run->host.record);
 }

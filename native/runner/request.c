@@ -208,7 +208,7 @@ uint64_t run_watch_line(void *of) {
 
 static const struct part LINE_ALONE[] = {{run_watch_line, NULL}, {NULL, NULL}};
 
-/* What a client has not read yet, after everything else is over. */
+/* Sends the rest to a client that has not read it yet, after everything else is over. */
 static void hand_over_the_rest(struct run *run) {
   while (!run->caller.has_status || line_is_busy(&run->line)) {
     if (!run->caller.has_status && line_is_drained(&run->line)) run_send_status(run);

@@ -107,7 +107,7 @@ static void begin_limits(struct run *run) {
   run_kill(run);
 }
 
-/* From now on the end of this process is the end of the run. Once it is reaped its pid may be reused by a process that is no child of ours. */
+/* From now on the end of this process is the end of the run. Once it is reaped, another process may get its pid. */
 static void on_init(struct run *run, pid_t init) {
   siginfo_t ended;
   run->engine.pid = init;
@@ -277,7 +277,7 @@ static void read_keeper(struct run *run) {
   ssize_t got = read(run->caller.keeper.fd, nothing, sizeof nothing);
   if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
   run->caller.is_kept = 0;
-  run_stop(run, CAUSE_CANCELLED, 0); /* there is no command yet to end politely */
+  run_stop(run, CAUSE_CANCELLED, 0); /* no command has started that SIGTERM could end */
 }
 
 static void relay_line(void *of) {
@@ -303,7 +303,7 @@ static void send_status_early(void *of) {
   run_send_status(run);
 }
 
-/* What it has reported last may not have been read yet. */
+/* Its last report may not have been read yet. */
 static int has_ended(const struct run *run) {
   siginfo_t ended = {0};
   return run->engine.is_gone || (waitid(P_PID, (id_t)run->engine.pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == run->engine.pid);
@@ -314,7 +314,7 @@ static void look_at_memory(struct run *run) {
   if (over == WATCHDOG_UNDER || (over < 0 && has_ended(run))) return; /* a tree that is going away */
   int error = errno;
   run_stop(run, over == WATCHDOG_OVER ? CAUSE_MEMORY : CAUSE_LOST, 0);
-  if (over < 0 && run->outcome.cause == CAUSE_LOST) run_record_failure(run, error, "launch: watchdog", ""); /* an unwatched limit is no limit */
+  if (over < 0 && run->outcome.cause == CAUSE_LOST) run_record_failure(run, error, "launch: watchdog", ""); /* without a watchdog the limit does not hold */
 }
 
 /* The command has ended, and its last output waits for a reader: as long as the run may take. */
@@ -442,7 +442,7 @@ static uint64_t watch_rest(void *of) {
 
 static const struct part REST[] = {{watch_rest, take_own}, {watch_terminal, relay_terminal}, {run_watch_line, relay_line}, {NULL, NULL}};
 
-/* What the command printed last. A reader may take as long as the run may; that of a stopped run gets a moment. */
+/* The last output of the command. A reader may take as long as the run may; that of a stopped run gets a moment. */
 static void show_the_rest(struct run *run) {
   run->stop.rest_ns = now_ns() + REST_MS * MS;
   while (terminal_is_pending(&run->terminal)) {

@@ -107,7 +107,7 @@ static ssize_t read_file_at(int directory, const char *file, char text[PROC_FILE
   return length;
 }
 
-/* Of a process or a thread. A process whose first thread has ended (pthread_exit) has no pages there: the others tell. */
+/* The pages of a process or a thread. A process whose first thread has ended (pthread_exit) has no pages there: the others tell. */
 static void take_pages(const struct watchdog *watchdog, int directory, struct process *process) {
   char text[PROC_FILE];
   long long resident, shared, page = sysconf(_SC_PAGESIZE);
@@ -323,7 +323,7 @@ static int by_pid(const void *left, const void *right) {
   return a < b ? -1 : a > b;
 }
 
-/* What earlier rounds have visited, in order. */
+/* Visited by earlier rounds, in order. */
 static int note_visited(struct watchdog *watchdog) {
   while (watchdog->visited_room < watchdog->process_count) {
     void *grown = grow(watchdog->visited, watchdog->visited_room, &watchdog->visited_room, sizeof *watchdog->visited);
@@ -414,7 +414,7 @@ static long long scratch_bytes(const struct watchdog *watchdog) {
   return total;
 }
 
-/* What a process had that ended since it was looked at. A copy of its parent costs nothing until it is written to. */
+/* The memory of a process that ended since the last look. A copy of its parent costs nothing until it is written to. */
 static long long last_known(const struct watchdog *watchdog, const struct process *process) {
   for (size_t i = 0; i < watchdog->process_count; i++) {
     const struct process *parent = &watchdog->processes[i];
@@ -430,7 +430,7 @@ static ssize_t read_shares(pid_t pid, char text[PROC_FILE]) {
 }
 
 /* The exact share of the tree. File pages do not count, the kernel can drop them. A shared page may be mapped and be in a file
- * that was counted already; no file tells which, so the larger sum stands for both. */
+ * that was counted already; no file tells which, so the larger sum counts for both. */
 static long long exact_bytes(struct watchdog *watchdog, long long file_bytes) {
   char text[PROC_FILE];
   long long own = 0, shared = 0;
@@ -456,7 +456,7 @@ static long long host_shared_bytes(void) {
   return sysinfo(&host) == 0 ? (long long)host.sharedram * host.mem_unit : 0;
 }
 
-/* What the first sample needs to know. All anonymous memory files live on one internal file system; any of them tells its device. */
+/* Facts that the first sample needs. All anonymous memory files live on one internal file system; any of them tells its device. */
 static int learn(struct watchdog *watchdog) {
   int file = memfd_create("llm-do", MFD_CLOEXEC);
   struct stat example;
@@ -491,7 +491,7 @@ int watchdog_add_scratch(struct watchdog *watchdog, int tmpfs) {
 
 int watchdog_is_due(const struct watchdog *watchdog) { return now_ms() - watchdog->looked_ms >= WATCHDOG_PAUSE_MS; }
 
-/* What is found in a row of looks, and by chance in one. */
+/* Counts looks in a row: one alone may be chance. */
 enum { CLOSED_SCANS = 2, MISSED_SCANS = 8, LONG_SCANS = 2 };
 
 static void count_row(int *row, int is_so) { *row = is_so ? *row + 1 : 0; }

@@ -65,7 +65,7 @@ struct watchdog {
 };
 
 /* Gets ready to watch `limit` bytes of the run: the processes of the cgroup directory `group` (lib/cgroup.h), or with group -1 the
- * engine and its descendants. -1 with errno: ENOSYS where there is no group and the kernel lists no children of a process. */
+ * engine and its descendants. -1 with errno: ENOSYS without a group where the kernel lists no children of a process. */
 int watchdog_init(struct watchdog *watchdog, pid_t engine, int group, long long limit);
 
 /* Counts what lies in a tmpfs too. The descriptor (O_PATH is enough) stays the caller's and must stay open; -1 with ENOSPC above

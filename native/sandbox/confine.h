@@ -9,7 +9,7 @@
 void drop_bounding_set(void);
 /* All others. */
 void drop_capabilities(void);
-/* From now on signals of ours reach no process but those that we start. */
+/* From now on this process can signal only the processes that it starts. */
 void scope_signals(void);
 /* Landlock, all capabilities with the bounding set, no_new_privs. */
 void give_up_privileges(const struct launchfile *file);
@@ -35,5 +35,5 @@ int processors_hold(const struct launchfile *file);
 int seccomp_install(const struct sock_fprog *program);
 
 /* A pseudo-terminal of the sandbox's own /dev/pts. It has the size of `like`, if that is a terminal, before there is a command: one
- * that asks at once is not told 0 0, and no change of size comes that nobody has made. */
+ * that asks at once gets a real size, and no signal about a change of it. */
 void terminal_open(int *master, int *slave, int like);

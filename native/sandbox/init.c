@@ -10,7 +10,7 @@
  * kernel ends everything else in here.
  *
  * In a warm sandbox the command's process is there before its command: it has done what does not depend on one, gets it from
- * launch by a socket of its own, does the rest, and starts when launch says so. No other process in here is woken for that: that it
+ * launch by a separate socket, does the rest, and starts when launch says so. No other process in here is woken for that: that it
  * has started stands in a pipe which init reads at the end.
  *
  * A blank sandbox (lib/any-directory.h) has no zones until a command comes, and init keeps the right to mount for them alone: it takes
@@ -155,7 +155,7 @@ static void make_network(const struct launchfile *file) {
   network_await_helper(INIT_NETWORK);
 }
 
-/* Of a sandbox without network; -1 without. The engine unshare has left it behind. */
+/* The socket for names of a sandbox without network; -1 without. The engine unshare has left it behind. */
 static int take_names(const struct launchfile *file) {
   if (!network_is_none(file)) return -1;
   if (!has_covered_proc(file)) return network_open_names();
@@ -249,7 +249,7 @@ static _Noreturn void search_and_exec(const struct command *command, int pipe) {
     if (!put_candidate(path, sizeof path, at, name)) continue;
     if (stat(path, &status) < 0 && (errno == ENOENT || errno == ENOTDIR)) continue; /* a third of what execve takes to say so */
     execve(path, command->argv, command->env);
-    if (errno == EACCES && is_directory(path)) continue; /* as a shell does: a directory is no candidate */
+    if (errno == EACCES && is_directory(path)) continue; /* as a shell does: a directory is skipped */
     if (errno == EACCES) denied = at;
     else if ((errno != ENOENT && errno != ENOTDIR) || stat(path, &status) == 0) no_exec(pipe, path);
   }
@@ -280,7 +280,7 @@ static int lets_through_the_rest(const struct sock_fprog *filter) {
   return filter_lets_through_with(filter, SYS_prlimit64, 0); /* our own limits: pid 0 */
 }
 
-/* What does not depend on the command, and may be done long before it comes. The filter takes longer than all the rest. */
+/* Does everything that does not depend on the command, maybe long before it comes. The filter takes longest. */
 static void settle(const struct launchfile *file, struct child *child) {
   if (setsid() < 0) report_and_exit(child->pipe, REPORT_FAILED, "init: setsid", "");
   unblock_signals();
@@ -321,7 +321,7 @@ static void enter_directory(const struct launchfile *file, const struct command 
   if (command->directory && chdir(command->directory) < 0) report_and_exit(pipe, REPORT_FAILED, "init: chdir", command->directory);
 }
 
-/* The note sends no wake-up. After it there is no way back: a reader that finds it knows that the command may have run. */
+/* The note sends no wake-up. It cannot be taken back: a reader that finds it knows that the command may have run. */
 static void wait_for_start(const struct launchfile *file, const struct command *command, const struct child *child) {
   char byte;
   uint64_t opened;
@@ -332,7 +332,7 @@ static void wait_for_start(const struct launchfile *file, const struct command *
   if (write(child->pipe, &started, sizeof started) != sizeof started) _exit(125);
 }
 
-/* Calls are observed from here on, which are the command's but for its execve. The listener is launch's: nobody in here has it. */
+/* Calls are observed from here on, which are the command's but for its execve. Only launch has the listener. */
 static void let_observe(const struct launchfile *file, int pipe) {
   struct entry observe;
   struct report report = {.kind = REPORT_OBSERVED, .at_ns = now_ns()};
@@ -527,7 +527,7 @@ static int reap(pid_t child, int *wait_status) {
   return ended;
 }
 
-/* Of a sandbox that serves: the command's pipe is closed by its execve, and empty; or it says why there was none. */
+/* For a sandbox that serves: the command's pipe is closed by its execve, and empty; or it says why there was none. */
 static void report_executed(struct pollfd *notes) {
   struct report report = {.kind = REPORT_EXECUTED};
   if (!(notes->revents & POLLIN)) send_report(&report, NULL, 0);
@@ -549,7 +549,7 @@ static int wait_for(const struct launchfile *file, const struct started *child, 
   return wait_status;
 }
 
-/* A process that had already ended, by itself or of SIGTERM, only had to be reaped. */
+/* A process that had already ended, without a signal or after SIGTERM, only had to be reaped. */
 static uint32_t kill_the_rest(void) {
   uint32_t killed = 0;
   int status;
@@ -654,7 +654,7 @@ static struct confinement prepare_blank(const struct launchfile *file) {
   return own;
 }
 
-/* Without namespaces: what PID 1 has by itself, that orphans come to it and that its signals go no further than the sandbox. */
+/* Without namespaces: gives this process two properties of a PID 1. Orphans come to it, and its signals stay in the sandbox. */
 static void share_host(void) {
   if (fcntl(INIT_NETWORK, F_SETFD, FD_CLOEXEC) < 0) fail("init: missing descriptor", "");
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) fail("init: subreaper", "");

@@ -210,7 +210,7 @@ static void keep_names(int fd) {
   if (fd >= 0 && (fd == INIT_NETWORK ? fcntl(fd, F_SETFD, 0) : dup2(fd, INIT_NETWORK)) < 0) fail("engine: names", "");
 }
 
-/* What takes longest is the kernel's work on the network; the stager builds its tree in the meantime. Returns a /proc that is not attached. */
+/* The kernel takes longest for the network namespace; the stager builds its tree meanwhile. Returns a /proc that is not attached. */
 static int enter_namespaces(const struct launchfile *file) {
   int network = has_own_network(file) ? CLONE_NEWNET : 0;
   if (unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | network) < 0) fail("engine: unshare namespaces", "");
@@ -294,7 +294,7 @@ static void pass_gate(const struct engine *engine, const int *fds, int count) {
   if (message_send(engine->gate[1], "", 1, fds, count) < 0) _exit(125);
 }
 
-/* A child of launch, not of ours: we are gone as soon as the tree stands, and launch sees the end of init at once. */
+/* A child of launch: this process ends as soon as the tree stands, and launch sees the end of init at once. */
 static void clone_init(struct engine *engine, const struct stage *stage, const struct ids *outside) {
   char process[16];
   struct clone_args args = {.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_PARENT};

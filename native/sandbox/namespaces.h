@@ -4,7 +4,7 @@
  * `bwrap` is executed in place of the stager, with the words of the launch file. `unshare` is the system call of that name
  * and needs nothing of the host, not even util-linux: before it builds the tree, the stager clones init's process, which makes
  * its namespaces and its /proc at the same time on another processor. That process waits, takes a clone of the finished tree into
- * the mount namespace of its own, makes it its root, and becomes init with the one capability that it still needs.
+ * its own mount namespace, makes it its root, and becomes init with the one capability that it still needs.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ int engine_clone_tree(const struct engine *engine, int root);
 void engine_give(const struct engine *engine, const int *trees, int count);
 
 /*
- * In a user namespace that was just made, and by whoever made it: bounds what it may take of the quotas of its maker, to whom the kernel counts
+ * Called in a new user namespace by its maker: bounds how much it may take of the quotas of its maker, to whom the kernel counts
  * everything in it. Where /proc/sys cannot be written, as in most containers, nothing is bounded.
  */
 void engine_bound_quotas(void);

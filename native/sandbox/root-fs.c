@@ -68,7 +68,7 @@ struct staging {
   int own_count;
   int scratch_count;
   struct engine engine;
-  /* What is large comes last, as in struct run. */
+  /* Large members come last, as in struct run. */
   dev_t own[OWN_DEVICES_MAX]; /* file systems that we made: the only ones in which mount points are created */
   int scratch[MESSAGE_DESCRIPTORS_MAX]; /* for the memory watchdog */
   struct parent parent;
@@ -149,7 +149,7 @@ static int open_point(struct staging *staging, const char *target, int directory
   return open_entry(parent->fd, name, target);
 }
 
-/* What has just been made in a file system of ours is no link, and need not be opened. */
+/* A file that was just made in our own file system cannot be a link, so it need not be opened. */
 static int move_to_new(struct staging *staging, int tree, const char *target, int directory) {
   const char *name = open_directory_of(staging, target);
   const struct parent *parent = &staging->parent;
@@ -557,7 +557,7 @@ static void make_directory(struct staging *staging, const struct entry *entry) {
   close(directory);
 }
 
-/* What may be mounted here is up to the kernel and to what surrounds us (a container): -1 where it is refused. */
+/* The kernel and a surrounding container decide whether it may be mounted: -1 where it is refused. */
 static int new_cgroup_mount(void) {
   int fs = sys_fsopen("cgroup2");
   if (fs < 0) return -1;
@@ -687,7 +687,7 @@ static void prepare_as_user(struct staging *staging) {
 
 /* ---- the end ---- */
 
-/* What is written to a tmpfs is memory of the run, which only its file system counts. */
+/* Files of a tmpfs are memory of the run, which only the file system counts. */
 static void notify_launch(const struct staging *staging) {
   struct entry entry;
   struct report report = {.kind = REPORT_STAGED, .pid = staging->engine.init, .at_ns = now_ns()};
@@ -695,7 +695,7 @@ static void notify_launch(const struct staging *staging) {
   if (report_send(staging->stage->control, &report, staging->scratch, count) < 0) _exit(125);
 }
 
-/* What others have written is executed with nothing of ours but the tree. */
+/* Programs of others are executed with the tree and nothing else. */
 static _Noreturn void become_engine(const struct staging *staging) {
   if (staging->privileged) become(staging->uid, staging->gid);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) fail("stage: no_new_privs", "");

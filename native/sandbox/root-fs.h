@@ -1,5 +1,5 @@
 /*
- * The stager: launch's child, which assembles the complete root of the sandbox in a mount namespace of its own and hands
+ * The stager: launch's child, which assembles the complete root of the sandbox in its own mount namespace and hands
  * it to the engine.
  *
  * Theory of operation. As root it unshares the mount namespace, otherwise user and mount namespace together, and makes

@@ -182,7 +182,7 @@ static void on_failure(struct pool *pool, const char *why) {
   shut_down(pool);
 }
 
-/* The host's mounts have changed, or it was killed. Where that goes on and on, rebuilding must not take a whole processor. */
+/* The host's mounts have changed, or it was killed. Where that happens again and again, rebuilding must not take a whole processor. */
 static void on_loss(struct pool *pool) {
   if (pool->losses < LOSSES_SLOWED) pool->losses++;
   pool->next_try = now_ns() + BACKOFF_NS * (uint64_t)pool->losses;

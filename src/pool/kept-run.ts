@@ -13,7 +13,7 @@ export interface KeptRun {
   readonly env: Readonly<Record<string, string>>
   /** Its path for this process, or what is in it. */
   readonly launchFile: string | Uint8Array
-  /** What must be on disk, or the command is not started. */
+  /** Files that must be on disk, or the command is not started. */
   readonly files: Uint8Array | undefined
 }
 

@@ -43,7 +43,7 @@ interface KeptPlanParts {
 /** One plan with its launch files. */
 export class KeptPlan {
   readonly prepared: Prepared
-  /** What a sandbox is built from, without what the plan was made from: equal for all programs that need the same sandbox. */
+  /** The launch file without the facts that the plan was made from: equal for all programs that need the same sandbox. */
   readonly launchFile: Buffer
   private readonly guards: Guards | undefined
   private readonly callers: Callers | undefined
@@ -65,7 +65,7 @@ export class KeptPlan {
   /**
    * The same plan for a directory that was made anew at the path of one of its zones. What was seen in the one before it has to hold for
    * this one, too: the runner looks. File systems often give the new one the number of the old one: then the plan is the same.
-   * @returns undefined when its owner or its mode is another one, or what is there is no directory
+   * @returns undefined when its owner or mode differs, or it is not a directory
    */
   forNew(directory: string): KeptPlan | undefined {
     const { guards, lasting, prepared } = this
@@ -90,7 +90,7 @@ export class KeptPlan {
     return this.callers?.environmentFor(env)
   }
 
-  /** What the runner looks at before it starts the command. */
+  /** The facts that the runner checks before it starts the command. */
   get files(): Uint8Array | undefined {
     return this.guards?.files
   }
@@ -109,7 +109,7 @@ export class KeptPlan {
   }
 }
 
-/** What an identity says of a place, whichever one is there (host/paths.ts). */
+/** The part of an identity that does not depend on the number of the directory (host/paths.ts). */
 const ownerAndMode = ({ identity = '' }: PathFact): string => identity.split(':').slice(2).join(':')
 
 interface Attempt {
@@ -146,12 +146,12 @@ export class Plans {
     try {
       return await attempt(run)
     } finally {
-      // A plan for an environment of its own is not kept, so nothing else would close its file.
+      // A plan for another environment is not kept, so nothing else would close its file.
       if (env !== undefined) run.kept.close()
     }
   }
 
-  /** @param before what is no longer of use; undefined: there is nothing yet */
+  /** @param before the old value; undefined at first */
   async make(program: string, env: ExecOptions['env'], before?: Promise<KeptPlan>): Promise<PlannedRun> {
     const options = env === undefined ? this.options : { ...this.options, env }
     // Another run may have found it stale in the meantime, and be planning already.
@@ -200,7 +200,7 @@ export class Plans {
 }
 
 function drop(plan: Promise<KeptPlan>): void {
-  // What could not be planned holds nothing, and its caller got the error.
+  // A failed plan holds nothing, and its caller got the error.
   plan.then((kept) => kept.close()).catch(() => undefined)
 }
 

@@ -84,7 +84,7 @@ export interface Sandbox extends AsyncDisposable {
 }
 
 const STANDARD_WARM = 2
-/** The plan of most commands does not depend on which one it is; this one stands for them. */
+/** The plan of most commands does not depend on which one it is; this one represents them. */
 const ANY_PROGRAM = 'true'
 /** Milliseconds without a run after which one more is built. */
 const QUIET_MS = 20
@@ -112,7 +112,7 @@ interface Served {
   readonly isWarm: boolean
 }
 
-/** What is kept ready, and the programs that it was right for. */
+/** The plan of the sandboxes that are ready, and the programs that it serves. */
 interface Built {
   readonly launchFile: Buffer
   readonly programs: Set<string>
@@ -242,7 +242,7 @@ class OpenSandbox implements Sandbox {
     return this.size > 0 && isPoolable(prepared) && this.built.launchFile.equals(launchFile)
   }
 
-  /** What is kept ready follows the plan that it was built for: a profile that was edited makes the old ones useless. */
+  /** Waiting sandboxes follow their plan: after a profile was edited, the old ones are useless. */
   private follow(program: string, run: PlannedRun): void {
     if (this.fits(run.kept)) return void this.built.programs.add(program)
     if (!this.built.programs.has(program) || !isPoolable(run.prepared)) return
@@ -304,7 +304,7 @@ class OpenSandbox implements Sandbox {
     return warm
   }
 
-  /** What was built from another plan serves no run any more. */
+  /** Sandboxes that were built from another plan serve no run any more. */
   private admit({ built, warm }: Claim): void {
     if (warm === undefined) return
     if (this.isClosed || built !== this.built || !warm.usable || this.idle.size >= this.size) void warm.close()
@@ -343,7 +343,7 @@ class OpenSandbox implements Sandbox {
     this.restMs = Math.min(2 * this.restMs, REST_MS.last)
   }
 
-  /** What is ready is of no more use. */
+  /** The waiting sandboxes are useless now. */
   private async dropIdle(): Promise<void> {
     const all = [...this.idle]
     this.idle.clear()

@@ -18,7 +18,7 @@ import { ownUmask } from '../os/umask.ts'
 export interface WarmCommand extends FramedStreams {
   readonly command: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** What must be on disk, or it does not take the command; see FRAME_GUARDS. */
+  /** Files that must be on disk, or it does not take the command; see FRAME_GUARDS. */
   readonly files?: Uint8Array | undefined
   readonly signal?: AbortSignal | undefined
 }
