@@ -1,6 +1,6 @@
 /**
  * The story of a run: one command in, one result out. Every caller (CLI, workers, pool) ends here, and nothing else
- * builds a sandbox. plan-run.ts makes the plan, start.ts runs it, leave.ts leaves it for the C client, report/ explains the outcome.
+ * builds a sandbox. plan-run.ts makes the plan, start.ts runs it, cache-plan.ts caches it for the C client, report/ explains the outcome.
  * Edge: this process as the caller; the event loop.
  */
 import { isatty } from 'node:tty'
@@ -23,9 +23,9 @@ import type { LedPaths } from '../report/observed.ts'
 import type { Result } from '../report/result.ts'
 import { absolutePathsIn, endOf } from '../report/stderr-denials.ts'
 import { writtenHints } from '../report/written-names.ts'
+import { cachePlan, guardedLaunch, makeCacheFor } from './cache-plan.ts'
 import { withCallbacks } from './callbacks.ts'
 import { makeOwnDirectory } from './caller.ts'
-import { guardedLaunch, leave, makeCacheFor } from './leave.ts'
 import { ledOut } from './led-out.ts'
 import { listeningAmong } from './listening.ts'
 import { prepareZones } from './make-zones.ts'
@@ -47,7 +47,7 @@ export async function exec(options: ExecOptions): Promise<Result> {
   const { prepared, outcome, guarded } = await withCallbacks(options, (callbacks) =>
     run({ ...options, ...callbacks }, begunMs),
   )
-  await leave(prepared, guarded)
+  await cachePlan(prepared, guarded)
   return decide(options, await judge(prepared, outcome), outcome)
 }
 

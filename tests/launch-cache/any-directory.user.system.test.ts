@@ -12,7 +12,7 @@ import { commandOf, readCommandLine } from '../../src/cli/exec-arguments.ts'
 import { VERBS } from '../../src/contract.ts'
 import { divisionOf, invocationOf } from '../../src/launch-cache/cache-key.ts'
 import { flagLayer } from '../../src/policy/option-layer.ts'
-import { guardedLaunch, type LeftPlan, makeCacheFor } from '../../src/run/leave.ts'
+import { type CachedPlan, guardedLaunch, makeCacheFor } from '../../src/run/cache-plan.ts'
 import { prepareZones } from '../../src/run/make-zones.ts'
 import { type ExecOptions, prepare } from '../../src/run/plan-run.ts'
 import { newDirectory } from '../support/directory.ts'
@@ -99,7 +99,7 @@ function optionsFor(words: readonly string[], cwd: string): ExecOptions {
 }
 
 /** @returns undefined where Node refuses the directory, or leaves nothing */
-async function left(words: readonly string[], cwd: string): Promise<LeftPlan | undefined> {
+async function left(words: readonly string[], cwd: string): Promise<CachedPlan | undefined> {
   const options = optionsFor(words, cwd)
   makeCacheFor(options)
   const begunMs = Date.now()
@@ -258,7 +258,7 @@ const isTried = (name: string, policy: keyof typeof POLICIES, shape: Shape): boo
 
 describeWith('userns', 'the plan for every directory', () => {
   describe.each(Object.keys(POLICIES) as (keyof typeof POLICIES)[])('with %s', (policy) => {
-    const plans = new Map<string, LeftPlan>()
+    const plans = new Map<string, CachedPlan>()
     beforeAll(async () => {
       for (const command of ['true', 'true', 'git']) {
         // The first one of all makes directories that it has seen missing.

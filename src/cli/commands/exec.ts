@@ -178,7 +178,7 @@ export async function textOfPlan(
   const [{ planText }, { passedOver }, { servedRuns }] = await Promise.all([
     import('../../report/plan-text.ts'),
     import('../../plan/choose-backend.ts'),
-    import('../../run/leave.ts'),
+    import('../../run/cache-plan.ts'),
   ])
   const { plan, policy } = prepared
   return planText({

@@ -16,8 +16,8 @@ import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import { startDetached } from '../../pool/keeper.ts'
 import { poolsDirectory } from '../../pool/pool-directory.ts'
 import { neutralise } from '../../report/text.ts'
+import { cacheForClient } from '../../run/cache-plan.ts'
 import { makeOwnDirectory } from '../../run/caller.ts'
-import { leaveForClient } from '../../run/leave.ts'
 import { prepareZones } from '../../run/make-zones.ts'
 import { type ExecOptions, type Prepared, prepare } from '../../run/plan-run.ts'
 import { now } from '../../run/run-id.ts'
@@ -117,7 +117,7 @@ export async function start({ flags, operands: rest }: Arguments, call: Call): P
   makeOwnDirectory(env)
   const prepared = await prepareZones(() => prepare(options))
   refuseUnpoolable(prepared)
-  const guarded = await leaveForClient(prepared, begunMs)
+  const guarded = await cacheForClient(prepared, begunMs)
   const kept = guarded?.isBlank === true ? guarded : guarded?.own()
   if (kept === undefined) throw notGuarded(prepared, env)
   const isNew = await startDetached({

@@ -1,5 +1,5 @@
 /**
- * Leaves a plan for the C client, with all that it was made from, so that the next run need not wait for node.
+ * Caches a plan for the C client, with all that it was made from, so that the next run need not wait for node.
  * Edge: the caller's environment, the user's cache directory (by launch-cache/).
  */
 import { isAbsolute, join } from 'node:path'
@@ -43,7 +43,7 @@ export function makeCacheFor(options: ExecOptions): void {
 const cacheOwner = ({ env = process.env }: ExecOptions): CacheOwner => ({ env, uid: process.getuid?.() ?? -1 })
 
 /** A plan as it is left for the client. */
-export interface LeftPlan extends GuardedLaunch {
+export interface CachedPlan extends GuardedLaunch {
   /** The same for this directory alone. */
   readonly own: () => GuardedLaunch | undefined
   /** Whether a pool is built from it, and serves every directory; else from that of this one. */
@@ -53,7 +53,7 @@ export interface LeftPlan extends GuardedLaunch {
 }
 
 /** The plan as the C client and the pool may use it again. @returns undefined when node must plan each time */
-export async function guardedLaunch(prepared: Prepared, begunMs: number): Promise<LeftPlan | undefined> {
+export async function guardedLaunch(prepared: Prepared, begunMs: number): Promise<CachedPlan | undefined> {
   const { request, options } = prepared
   const { shippedDirectory: shippedProfiles } = profileDirectories(options.env ?? process.env, request.home)
   const { invocation } = options
@@ -287,9 +287,9 @@ function accountsOf({ zones }: Plan, filesOfHome: readonly string[]): Prepared['
 }
 
 /** Leaves the plan for the C client: the next run with the same words in the same place does not wait for node. */
-export async function leaveForClient(prepared: Prepared, begunMs: number): Promise<LeftPlan | undefined> {
+export async function cacheForClient(prepared: Prepared, begunMs: number): Promise<CachedPlan | undefined> {
   const guarded = await guardedLaunch(prepared, begunMs)
-  await leave(prepared, guarded)
+  await cachePlan(prepared, guarded)
   return guarded
 }
 
@@ -302,7 +302,7 @@ export async function servedRuns(prepared: Prepared, invocation: Invocation | un
   return why === undefined ? 'kept, for every directory' : `kept, for this directory alone: ${why}`
 }
 
-export async function leave({ options }: Prepared, guarded: GuardedLaunch | undefined): Promise<void> {
+export async function cachePlan({ options }: Prepared, guarded: GuardedLaunch | undefined): Promise<void> {
   if (guarded !== undefined) storeLaunch(cacheOwner(options), guarded)
 }
 
