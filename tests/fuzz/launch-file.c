@@ -59,5 +59,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   check_records(&file);
   fill_in_answer(&file);
   free((void *)(uintptr_t)file.index); /* the programs read one file and keep it */
+  free((void *)(uintptr_t)file.range);
   return 0;
 }

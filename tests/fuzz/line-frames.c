@@ -41,6 +41,7 @@ static void release(struct line *line) {
   free(line->queued);
   if (line->plan.index) free((void *)(uintptr_t)line->plan.bytes); /* refused ones are still the body */
   free((void *)(uintptr_t)line->plan.index);
+  free((void *)(uintptr_t)line->plan.range);
 }
 
 static uint64_t watch(void *line) {

@@ -18,6 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (seccomp_read(&file, &program) == 0)
     for (int number = 0; number < 512; number++) filter_lets_through(&program, number);
   free((void *)(uintptr_t)file.index);
+  free((void *)(uintptr_t)file.range);
   free(bytes);
   return 0;
 }
