@@ -63,8 +63,8 @@ static uint64_t device_of(const struct status *status) { return (uint64_t)status
 static int fits(int64_t seconds) { return seconds > 0 && seconds <= UINT32_MAX; }
 
 static struct tree_state state_of(const struct status *status) {
-  if (!fits(status->changed.seconds) || !fits(status->modified.seconds)) return (struct tree_state){0};
-  return (struct tree_state){status->inode, {(uint32_t)status->changed.seconds, status->changed.nanoseconds}, {(uint32_t)status->modified.seconds, status->modified.nanoseconds}};
+  int can_hold = fits(status->changed.seconds) && fits(status->modified.seconds);
+  return (struct tree_state){can_hold ? status->inode : 0, {(uint32_t)status->changed.seconds, status->changed.nanoseconds}, {(uint32_t)status->modified.seconds, status->modified.nanoseconds}};
 }
 
 int tree_is_trusted(int zone, uint64_t *device, uint64_t *mount) {

@@ -218,7 +218,7 @@ static enum line_event on_same(struct line *line) {
 }
 
 static enum line_event on_looked(struct line *line) {
-  if (line->header.size == sizeof line->looked_ns) memcpy(&line->looked_ns, line->body, sizeof line->looked_ns);
+  if (line->body && line->header.size == sizeof line->looked_ns) memcpy(&line->looked_ns, line->body, sizeof line->looked_ns);
   return LINE_NOTHING;
 }
 

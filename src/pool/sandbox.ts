@@ -139,6 +139,7 @@ class OpenSandbox implements Sandbox {
   private readonly idle = new Set<WarmSandbox>()
   private built: Built
   private building: Promise<void> | undefined
+  private readonly unneeded = new AbortController()
   private next: NodeJS.Timeout | undefined
   private restMs = REST_MS.first
   private restUntilMs = 0
@@ -207,7 +208,7 @@ class OpenSandbox implements Sandbox {
     const planned = await this.plans
       .attempt({ program, env: request.env, onKept }, (run) => this.runPlanned(program, { request, run, claim }))
       .finally(() => {
-        this.admit(claim)
+        void this.admit(claim)
         this.keep()
       })
     const { result, isWarm } = planned ?? { result: await this.runAnew(request), isWarm: false }
@@ -216,13 +217,21 @@ class OpenSandbox implements Sandbox {
   }
 
   close = (): Promise<void> => {
-    this.plans.close()
-    clearTimeout(this.next)
-    this.closing ??= Promise.all([this.building, this.dropIdle(), this.shared?.close()]).then(() => undefined)
+    this.closing ??= this.end()
     return this.closing
   };
 
   [Symbol.asyncDispose] = (): Promise<void> => this.close()
+
+  private async end(): Promise<void> {
+    this.plans.close()
+    clearTimeout(this.next)
+    this.unneeded.abort()
+    // Nothing that is waited for here keeps node running.
+    const running = setInterval(() => undefined, 60_000)
+    await Promise.all([this.building, this.dropIdle(), this.shared?.close()])
+    clearInterval(running)
+  }
 
   /** @returns undefined when something that the plan was made from has changed */
   private async runPlanned(program: string, planned: PlannedRequest): Promise<Served | undefined> {
@@ -305,9 +314,9 @@ class OpenSandbox implements Sandbox {
   }
 
   /** Sandboxes that were built from another plan serve no run any more. */
-  private admit({ built, warm }: Claim): void {
+  private async admit({ built, warm }: Claim): Promise<void> {
     if (warm === undefined) return
-    if (this.isClosed || built !== this.built || !warm.usable || this.idle.size >= this.size) void warm.close()
+    if (this.isClosed || built !== this.built || !warm.usable || this.idle.size >= this.size) await warm.close()
     else this.idle.add(warm)
   }
 
@@ -322,10 +331,11 @@ class OpenSandbox implements Sandbox {
 
   private build(): void {
     const { built } = this
-    this.building = WarmSandbox.open(built.launchFile, (gone) => this.lose(gone)).then((warm) => {
-      this.building = undefined
+    const opening = { signal: this.unneeded.signal, onGone: (gone: WarmSandbox) => this.lose(gone) }
+    this.building = WarmSandbox.open(built.launchFile, opening).then(async (warm) => {
       if (warm === undefined) this.rest()
-      this.admit({ built, warm })
+      await this.admit({ built, warm })
+      this.building = undefined
       this.keep()
     })
   }

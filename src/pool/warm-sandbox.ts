@@ -4,7 +4,6 @@
  *
  * The sandbox is built for the connection, long before it is used: then a run costs one write.
  */
-import { once } from 'node:events'
 import { reasonWord, signalOf } from '../backends/child-process.ts'
 import { outcomeOfLaunch } from '../backends/launch-status.ts'
 import { awaitedLauncher } from '../backends/namespace/fork-server.ts'
@@ -38,20 +37,28 @@ export class WarmSandbox {
     this.line = line
   }
 
-  /** Built now, by the fork server of this process. @returns undefined where none could be built */
-  static async open(launchFile: Uint8Array, onGone: (gone: WarmSandbox) => void): Promise<WarmSandbox | undefined> {
-    const line = await awaitedLauncher(hostCall('launch', []).file)
+  /**
+   * Built now, by the fork server of this process.
+   * @param signal it is not needed any more: resolves when nothing of it is left
+   * @returns undefined where none could be built
+   */
+  static async open(
+    launchFile: Uint8Array,
+    { signal, onGone }: { readonly signal: AbortSignal; readonly onGone: (gone: WarmSandbox) => void },
+  ): Promise<WarmSandbox | undefined> {
+    const line = signal.aborted ? undefined : await awaitedLauncher(hostCall('launch', []).file)
     if (line === undefined) return undefined
     const { socket } = line
+    const warm = new WarmSandbox(line)
     socket.unref()
     socket.write(writeFrame(FRAME.plan, Buffer.concat([WARM, launchFile])))
     const isReady = await new Promise<boolean>((resolve) => {
       const reader = new FrameReader()
       line.listen((bytes) => reader.push(bytes, (kind) => resolve(kind === FRAME.ready)))
       socket.once('close', () => resolve(false))
+      onAbort(signal, () => resolve(false))
     })
-    if (!isReady || socket.destroyed) return void socket.destroy()
-    const warm = new WarmSandbox(line)
+    if (!isReady || !warm.usable) return void (await warm.close())
     socket.once('close', () => onGone(warm))
     return warm
   }
@@ -65,7 +72,7 @@ export class WarmSandbox {
     const { socket } = this.line
     if (socket.destroyed) return
     const cutOff = setTimeout(() => socket.destroy(), CLOSE_MS)
-    const closed = once(socket, 'close')
+    const closed = new Promise((resolve) => socket.once('close', resolve))
     socket.ref()
     socket.end()
     await closed
@@ -112,6 +119,11 @@ export class WarmSandbox {
       signal?.removeEventListener('abort', cancel.cancel)
     }
   }
+}
+
+function onAbort(signal: AbortSignal, listener: () => void): void {
+  if (signal.aborted) listener()
+  else signal.addEventListener('abort', listener, { once: true })
 }
 
 interface Cancelling {

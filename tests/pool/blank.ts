@@ -45,7 +45,8 @@ const blankRunner = runnerBy(async ({ stdin, onStdout, ...options }: ExecOptions
   makeOwnDirectory(env)
   const prepared = await prepareZones(() => prepare(options))
   const zones = prepared.plan.zones.filter(({ kind }) => kind === 'directory')
-  const warm = await WarmSandbox.open(blankLaunch(plainLaunch(prepared), zones), () => undefined)
+  const unused = { signal: new AbortController().signal, onGone: () => undefined }
+  const warm = await WarmSandbox.open(blankLaunch(plainLaunch(prepared), zones), unused)
   if (warm === undefined) throw new Error('no blank sandbox')
   warm.line.socket.write(writeFrame(FRAME.places, placesOf(zones)))
   const { output: outputCap = null, timeoutMs: deadlineMs } = prepared.plan.limits

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { runsDirectory } from '../../src/backends/runs-directory.ts'
 import { observeForDoctor } from '../../src/doctor/checks.ts'
@@ -13,6 +14,7 @@ import { expectedKind } from '../escape/rows.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { childrenOf, commOf, descendantsOf, readOr } from '../support/processes.ts'
+import { checkoutFor, currentUser } from '../support/users.ts'
 import { warmRunner } from './contract.ts'
 import { until } from './pool.ts'
 
@@ -107,6 +109,20 @@ describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
     await whenReady(sandbox)
     expect(await sandbox.exec({ command: ['echo', 'warm'] })).toMatchObject({ stdout: 'warm\n' })
     expect(sandbox.served()).toEqual({ warm: 1, cold: 0 })
+  })
+
+  // Nothing but the promise of `close` is waited for there: node ends with 13 where nothing keeps it running.
+  test.each(['0', '1', '20'])('closes in a program that ends, %s ms after it was opened', async (ms) => {
+    const library = join(checkoutFor(currentUser()), 'dist/index.js')
+    const program = `import { openSandbox } from ${JSON.stringify(library)}
+      const sandbox = await openSandbox({ warm: 2 })
+      await new Promise((resolve) => setTimeout(resolve, ${ms}))
+      await sandbox.close()
+      console.log('closed', sandbox.ready())`
+    const cwd = await temporaryDirectory({ mode: 0o755 })
+    const options = { cwd, reject: false } as const
+    const ended = await execa(process.execPath, ['--input-type=module', '-e', program], options)
+    expect([ended.exitCode, ended.stdout, ended.stderr]).toEqual([0, 'closed 0', ''])
   })
 
   test('has removed what was ready when it is closed', async () => {
