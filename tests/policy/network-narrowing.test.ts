@@ -114,11 +114,20 @@ test.each<[what: string, within: Partial<ParsedNetwork>, wider: Partial<ParsedNe
   ['an address of a name', { hosts: { 'a.example': '10.1.2.3' } }, { hosts: { 'a.example': '10.9.9.9' } }],
   ['a published port', { publish: ['127.0.0.1:1:1'] }, { publish: ['127.0.0.1:2:1'] }],
   ['a port of this host', { mode: 'restricted', local: [22] }, { mode: 'restricted', local: [80] }],
+  [
+    'a port of this host by localhost',
+    { mode: 'restricted', allow: ['localhost:22'] },
+    { mode: 'restricted', allow: ['localhost:80'] },
+  ],
 ])('%s is what was granted, or the worker is refused', (_what, within, wider) => {
   const granted = { hosts: { 'a.example': '10.1.2.3' }, publish: ['127.0.0.1:1:1'], local: [22] }
-  const grant: NetworkPolicy = { mode: 'restricted', allow: ['a.example'], deny: [], ...granted }
-  const asks = [within, wider].map((wish) => narrowing.isWider({ allow: [], deny: [], ...wish }, grant))
-  expect(asks).toEqual([false, true])
+  const grant: NetworkPolicy = { mode: 'restricted', allow: ['a.example', 'localhost:22'], deny: [], ...granted }
+  for (const recorded of [{}, { record: true } as const]) {
+    const asks = [within, wider].map((wish) =>
+      narrowing.isWider({ allow: [], deny: [], ...wish }, { ...grant, ...recorded }),
+    )
+    expect(asks).toEqual([false, true])
+  }
 })
 
 test('a worker may name a tool that the operator has named, and no other', () => {

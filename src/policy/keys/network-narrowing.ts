@@ -1,5 +1,5 @@
 /** Compares network grants, and computes the remaining grant. Pure. */
-import { allowsAllOf, parseRule } from '../../network/host-rule.ts'
+import { allowsAllOf, LOCALHOST, parseRule } from '../../network/host-rule.ts'
 import { isToolRule } from '../../network/tools/names.ts'
 import { GRANTS, type GrantsChoice, type NetworkPolicy } from '../values.ts'
 import { unite } from './key.ts'
@@ -21,9 +21,14 @@ function isWithinNetwork(wanted: ParsedNetwork, grant: NetworkPolicy): boolean {
   if (granted === 'host') return true
   if (!(wanted.local ?? []).every((port) => grant.local?.includes(port) === true)) return false
   if (word === 'none') return true
-  // A recorded network reaches every public name; an address that is listed is reached whatever it is.
-  const judged = granted === 'record' ? hosts.filter((host) => parseRule(host)?.pattern.kind === 'range') : hosts
+  const judged = granted === 'record' ? hosts.filter((host) => !isPublicName(host)) : hosts
   return judged.every((host) => grant.allow.some((rule) => coversHost(rule, host)))
+}
+
+/** A recorded network reaches it without a list. Addresses and ports of this host must be listed. */
+function isPublicName(host: string): boolean {
+  const { pattern } = parseRule(host) ?? {}
+  return pattern?.kind === 'below' || (pattern?.kind === 'name' && pattern.name !== LOCALHOST)
 }
 
 /** Only the operator may say which secret goes where, and whose TLS is ended, also where it would change nothing. */
