@@ -1,7 +1,7 @@
 /** The hosts that a restricted command reached or tried: rows for the result, denials with the flag that allows them, hints. Pure. */
 import type { Outcome } from '../backends/outcome.ts'
 import type { ReachedHost } from '../contract.ts'
-import { LOCAL_NAME } from '../network/host-rule.ts'
+import { LOCAL_NAME, LOCALHOST } from '../network/host-rule.ts'
 import { printHostPort, type RefusedRequest } from '../network/termination.ts'
 import type { Denial, NetworkUse } from './result.ts'
 
@@ -23,9 +23,11 @@ const refusedUse = ({ host, port, what, count }: RefusedRequest): NetworkUse => 
 /** The rule by which a recorded network lets every name through; no policy can contain it. */
 const RECORDED = '*:*'
 
-/** The rule of a policy that would allow the same. */
+/** The rule of a policy that would allow the same. A recorded network does not reach this host, and a rule would. */
 const neededFor = ({ host, port, verdict, rule }: ReachedHost): readonly string[] =>
-  verdict === 'allowed' && rule === RECORDED && port !== 0 ? [`--allow-host ${withPort(host, port)}`] : []
+  verdict === 'allowed' && rule === RECORDED && port !== 0 && host !== LOCALHOST
+    ? [`--allow-host ${withPort(host, port)}`]
+    : []
 
 function useOf(use: ReachedHost): NetworkUse {
   const [needs] = neededFor(use)

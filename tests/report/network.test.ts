@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Outcome } from '../../src/backends/outcome.ts'
 import type { ReachedHost } from '../../src/contract.ts'
-import { networkDenials, networkHints, networkUse, networkWarnings } from '../../src/report/network.ts'
+import { networkDenials, networkHints, networkUse, networkWarnings, recordHints } from '../../src/report/network.ts'
 
 const row = (host: string, port: number, verdict: ReachedHost['verdict'], rule = ''): ReachedHost => ({
   ...{ host, port, verdict, rule, connections: 1, bytesIn: 0, bytesOut: 0 },
@@ -36,6 +36,11 @@ test('what was allowed is no denial', () => {
   const allowed = outcome([row('a.test', 443, 'allowed', 'a.test')])
   expect(networkDenials(allowed)).toEqual([])
   expect(networkUse(allowed)).toEqual({ network: [row('a.test', 443, 'allowed', 'a.test')] })
+})
+
+test('a record names what was reached, and no port of this host that the command asked for in vain', () => {
+  const hosts = ['a.test', 'localhost'].map((host) => row(host, 8080, 'allowed', '*:*'))
+  expect(recordHints(outcome(hosts))).toEqual(['recorded: --allow-host a.test:8080'])
 })
 
 test('a lost helper and rows that did not fit are warnings', () => {
