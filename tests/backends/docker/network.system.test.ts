@@ -2,10 +2,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { ATTACKED, ATTACKS } from '../../network/attacks.ts'
 import { SERVED } from '../../network/proxy-attacks.ts'
-import { attacksThatAreWeak, attacksThatPass, readAttempts, tryAll } from '../../network/ways.ts'
+import { attacksThatAreWeak, attacksThatPass, readAttempts, resultsOf, tryAll } from '../../network/ways.ts'
+import { startServer } from '../../network/world.ts'
 import { runCli } from '../../support/cli.ts'
 import { describeWith } from '../../support/needs.ts'
 import { allow, inTheWorld, lines, python, shell, WORDS } from './networks.ts'
@@ -29,6 +30,17 @@ describeWith('docker', 'the network of a container, restricted by name', () => {
     expect(denied.denials).toMatchObject([
       { operation: 'resolve', target: 'other.test', fix: '--allow-host other.test' },
     ])
+  })
+
+  test('a port of the loopback leads to this host where a rule names localhost, and no other port', async () => {
+    const serve = `for (const port of [18901, 18902]) require('net').createServer((c) => c.end('own')).listen(port, '::')
+      console.log('up')`
+    const server = await startServer([...world().through, process.execPath, '-e', serve])
+    onTestFinished(() => void server.kill('SIGKILL'))
+    const attempts = ['tcp,127.0.0.1,18901', 'tcp,127.0.0.2,18901', 'tcp,127.0.0.1,18902']
+    const { stderr, stdout } = await run(allow('localhost:18901'), tryAll(attempts, 'python3'))
+    expect(stderr).toBe('')
+    expect(resultsOf(readAttempts(stdout))).toEqual(['ok', 'ECONNREFUSED', 'ECONNREFUSED'])
   })
 
   test('every attack meets an error at once, and the host can do it', async () => {
