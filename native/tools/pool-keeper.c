@@ -361,6 +361,7 @@ static int start_keeper(char **word) {
   pool.idle_ns = idle * 1000 * MS;
   snprintf(pool.path, sizeof pool.path, "%s/%s", word[0], word[1]);
   snprintf(pool.tag, sizeof pool.tag, "%lx%dn", (unsigned long)now_ns() & 0xffffffffff, getpid());
+  if (sys_close_range(LAUNCH_FILE_FD + 1, ~0u) < 0) return failed("close_range", ""); /* a pipe of the caller would stay open as long as we live */
   int pools = records_open(word[0]);
   if (pools < 0) return failed("open", word[0]);
   close(pools);

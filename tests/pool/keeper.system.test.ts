@@ -1,6 +1,6 @@
 /** Pools: what becomes of a command when a part of one is killed, who may use one, and when it ends. */
 import { existsSync, statSync } from 'node:fs'
-import { readdir, readFile, rename } from 'node:fs/promises'
+import { readdir, readFile, readlink, rename } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -59,6 +59,16 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     const { status } = await run
     expect(await readFile(count, 'utf8')).toBe('x\n')
     expect(status).not.toBe(7)
+  })
+
+  test('holds nothing open of those who have started it', async () => {
+    // Node passes on what is above the numbers that it uses itself.
+    const inherits = ['bash', '-c', 'exec 100</etc/hostname; exec "$@"', 'bash']
+    const { keeper } = await startPool({ size: 1, through: inherits })
+    const descriptors = await readdir(`/proc/${keeper.pid}/fd`)
+    const places = await Promise.all(descriptors.map((fd) => readlink(`/proc/${keeper.pid}/fd/${fd}`).catch(() => '')))
+    expect(places).toContain('/dev/null')
+    expect(places).not.toContain('/etc/hostname')
   })
 
   test('counts no sandbox that was killed', async () => {
