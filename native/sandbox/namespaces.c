@@ -219,7 +219,7 @@ static int enter_namespaces(const struct launchfile *file) {
   if (network_is_restricted(file)) network_make(file, INIT_NETWORK);
   else if (network) {
     bring_loopback_up();
-    /* Nobody else is in this network: a server may have port 80. Bwrap's network is made where no setting of it can be written. */
+    /* No other program uses this network, so a server may have port 80. The settings of bwrap's network cannot be written. */
     write_setting(proc, "sys/net/ipv4/ip_unprivileged_port_start", 0);
     keep_names(network_open_names());
   }

@@ -149,7 +149,7 @@ const REFUSALS: Readonly<Record<number, (id: string, why: string) => Refusal>> =
   7: (id) => ['LAYER_FAILED', `${id}: no apply can be taken back`, `llm-do changes ${id}`],
   8: (id, why) => [
     'LAYER_FAILED',
-    `${id}: nothing was applied: ${why} is on another mount than its changes, and nothing of yours on that mount is closed to sandboxes`,
+    `${id}: nothing was applied: ${why} is on another mount than its changes, and you have no directory on that mount that sandboxes cannot write`,
     `llm-do diff ${id} | git apply; for the next run set XDG_STATE_HOME to a directory on that mount, outside of the project`,
   ],
   9: (id, why) => ['LAYER_FAILED', `${id}: an apply was taken back: ${why}`, 'look at what is kept, then do it again'],

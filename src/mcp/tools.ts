@@ -185,7 +185,7 @@ const TEXTS: Readonly<Record<ToolName, ToolText>> = {
   run_command: {
     title: 'Run a command in the sandbox',
     description:
-      'Runs one command in a sandbox, a fresh one unless `session` says otherwise, and returns its output and how it ended. What it may read, write and reach is fixed by whoever started the server; `denials` names what was refused. Nothing keeps running when it has ended. A failed command is a result, not an error of the tool.',
+      'Runs one command in a sandbox and returns its output and how it ended. The sandbox is new, unless `session` is set. The person who started the server decided what it may read, write and reach; `denials` lists what was refused. All its processes end with it. A failed command is a result, not an error of the tool.',
     isDestructive: true,
     isOpenWorld: true,
   },

@@ -91,7 +91,7 @@ function requestProblems({ facts, request, policy }: PlanInputs): readonly strin
     ...trust,
     ...when(
       sshAgent && request.sshAgentSocket === undefined,
-      'ssh-agent: SSH_AUTH_SOCK is not set, so there is no agent to show',
+      'ssh-agent: SSH_AUTH_SOCK is not set, so the sandbox has no agent',
     ),
     ...when(
       cgroupParent !== undefined && facts.cgroup.rung !== 'parent',
@@ -219,7 +219,7 @@ const isUpstreamUnused = ({ policy, request }: PlanInputs, { traits }: BackendOf
   policy.network.mode === 'restricted' && request.upstream !== undefined && traits.root !== 'assembled'
 
 const PARENT_UNSEEN =
-  'dieWithParent: what started llm-do is in another pid namespace, so its end cannot be seen: the run goes on after it'
+  'dieWithParent: the program that started llm-do is in another pid namespace, so llm-do cannot see its end; the run continues after it'
 const RECORDED =
   'the network is recorded, not restricted: every public name can be reached; the result lists the --allow-host flags that were needed'
 const NO_UPSTREAM =

@@ -332,7 +332,9 @@ class OpenSandbox implements Sandbox {
   private build(): void {
     const { built } = this
     const opening = { signal: this.unneeded.signal, onGone: (gone: WarmSandbox) => this.lose(gone) }
-    this.building = WarmSandbox.open(built.launchFile, opening).then(async (warm) => {
+    // A process that cannot be started, for want of memory, throws: as for every other failure, it is tried again later.
+    const opened = WarmSandbox.open(built.launchFile, opening).catch(() => undefined)
+    this.building = opened.then(async (warm) => {
       if (warm === undefined) this.rest()
       await this.admit({ built, warm })
       this.building = undefined

@@ -91,12 +91,12 @@ testWith(
   },
 )
 
-testWith('root', 'nothing is applied to a mount on which a user has no place that is closed to sandboxes', async () => {
+testWith('root', 'nothing is applied to a mount on which a user has no directory that sandboxes cannot write', async () => {
   const place = await makePlace('plain')
   await onOwnMount(place, async () => {
     const id = await runOutside(place, 'echo new > new')
     const { status, stderr } = await place.cli('apply', id)
-    expect([status, stderr.toString()]).toEqual([125, expect.stringContaining('closed to sandboxes')])
+    expect([status, stderr.toString()]).toEqual([125, expect.stringContaining('that sandboxes cannot write')])
     expect(readdirSync(place.outside)).toEqual([])
     // Control: with a place on that mount it is applied. The layer is found where it was.
     const state = join(place.outside, 'state')

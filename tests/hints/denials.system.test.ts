@@ -55,7 +55,7 @@ describeWith(['userns', 'unshare', 'git', 'python'], 'with --explain it is found
 
 testWith(
   ['userns', 'bwrap', 'git', 'python'],
-  'a program that bwrap starts is told its flag, and succeeds with it',
+  'a program that bwrap starts gets the hint with its flag, and succeeds with it',
   async () => {
     for (const [, at] of rowsWhere(({ what }) => ['mkdir', 'a file of the host'].includes(what)))
       await followed(at, '--explain', '--engine', 'bwrap')

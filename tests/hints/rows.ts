@@ -661,7 +661,7 @@ export const DENIALS = (place: string): readonly DenialRow[] => [
   { ...writes('mv', 'mv main.c other', '/workspace/main.c'), watched: 'only' },
   writes('git', 'git -C repository commit -q --allow-empty -m x', '/workspace/repository/.git/index.lock'),
   {
-    what: 'a read-only zone beside the workspace',
+    what: 'a read-only zone next to the workspace',
     flags: ['--ro', `${place}/library:/library`],
     script: 'touch /library/made',
     denial: { operation: 'write', target: '/library/made', fix: `--rw ${place}/library:/library` },

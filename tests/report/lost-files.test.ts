@@ -45,7 +45,7 @@ test.each([
   ['sh', '-c', 'sort x > /tmp/x; wc -l </tmp/x'],
   ['cat', '/tmp/p'],
   ['cp', 'a', '/tmp/out/b'],
-])('at a terminal what the command reads again is no loss: %j', (...command) => {
+])('at a terminal a file that the command reads again does not count as lost: %j', (...command) => {
   expect(lostHints(command, inside)).toEqual([])
 })
 

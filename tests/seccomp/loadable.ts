@@ -11,7 +11,9 @@ const CONDITIONS: ReadonlySet<number> = new Set([
 function problemOf({ code, jt, jf, k }: Instruction, index: number, length: number): string | undefined {
   const last = length - 1
   if (code === OPCODE.load)
-    return k % 4 === 0 && k < OFFSET.end ? undefined : `${index}: loads byte ${k}, which is no word of seccomp_data`
+    return k % 4 === 0 && k < OFFSET.end
+      ? undefined
+      : `${index}: loads byte ${k}, where no word of seccomp_data begins`
   if (code === OPCODE.jump) return index + 1 + k <= last ? undefined : `${index}: jumps past the end`
   if (CONDITIONS.has(code)) return index + 1 + Math.max(jt, jf) <= last ? undefined : `${index}: jumps past the end`
   return code === OPCODE.and || code === OPCODE.ret
@@ -30,7 +32,7 @@ export function problemsOf(filter: Uint8Array): readonly string[] {
     program.length > 0 && program.length <= MAX_INSTRUCTIONS
       ? []
       : [`expected 1 to ${MAX_INSTRUCTIONS} instructions, got ${program.length}`]
-  const end = program.at(-1)?.code === OPCODE.ret ? [] : ['the last instruction is no answer']
+  const end = program.at(-1)?.code === OPCODE.ret ? [] : ['the last instruction does not return']
   const inner = program.map((instruction, index) => problemOf(instruction, index, program.length))
   return [...whole, ...size, ...end, ...inner.filter((problem) => problem !== undefined)]
 }

@@ -12,14 +12,18 @@ describe('the check of a filter', () => {
     ['no instruction', encode([]), 'expected 1 to 4096 instructions, got 0'],
     ['too many instructions', encode(Array(4097).fill(allow)), 'expected 1 to 4096 instructions, got 4097'],
     ['half an instruction', encode([allow]).slice(0, 5), '5 bytes are no whole instructions'],
-    ['an end without an answer', encode([at(OPCODE.load, 0)]), 'the last instruction is no answer'],
+    ['an end without an answer', encode([at(OPCODE.load, 0)]), 'the last instruction does not return'],
     ['a jump past the end', encode([at(OPCODE.jump, 1), allow]), '0: jumps past the end'],
     ['a conditional jump past the end', encode([at(OPCODE.jumpEqual, 1, 0, 1), allow]), '0: jumps past the end'],
-    ['a load next to a word', encode([at(OPCODE.load, 2), allow]), '0: loads byte 2, which is no word of seccomp_data'],
+    [
+      'a load next to a word',
+      encode([at(OPCODE.load, 2), allow]),
+      '0: loads byte 2, where no word of seccomp_data begins',
+    ],
     [
       'a load behind the data',
       encode([at(OPCODE.load, 64), allow]),
-      '0: loads byte 64, which is no word of seccomp_data',
+      '0: loads byte 64, where no word of seccomp_data begins',
     ],
     ['an unknown instruction', encode([at(0x60, 0), allow]), '0: no such instruction: 0x60'],
   ]
