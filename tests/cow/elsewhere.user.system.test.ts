@@ -91,35 +91,39 @@ testWith(
   },
 )
 
-testWith('root', 'nothing is applied to a mount on which a user has no directory that sandboxes cannot write', async () => {
-  const place = await makePlace('plain')
-  await onOwnMount(place, async () => {
-    const id = await runOutside(place, 'echo new > new')
-    const { status, stderr } = await place.cli('apply', id)
-    expect([status, stderr.toString()]).toEqual([125, expect.stringContaining('that sandboxes cannot write')])
-    expect(readdirSync(place.outside)).toEqual([])
-    // Control: with a place on that mount it is applied. The layer is found where it was.
-    const state = join(place.outside, 'state')
-    const own = { ...place.env, XDG_STATE_HOME: state }
-    const words = [
-      'exec',
-      '--json',
-      '--cow',
-      join(place.outside, 'in'),
-      '--',
-      'sh',
-      '-c',
-      `echo new > ${place.outside}/in/new`,
-    ]
-    await execa('install', ['-d', '-o', String(uidOf('plain')), join(place.outside, 'in'), state])
-    const run = (argv: readonly string[]) =>
-      runCli(argv, { as: 'plain', program: 'llm-do', cwd: place.project, env: own })
-    const { cow } = JSON.parse((await run(words)).stdout.toString()) as { cow: { id: string } }
-    expect((await run(['apply', cow.id])).status).toBe(0)
-    expect(readFileSync(join(place.outside, 'in/new'), 'utf8')).toBe('new\n')
-    expect((await place.cli('discard', id)).status).toBe(0)
-  })
-})
+testWith(
+  'root',
+  'nothing is applied to a mount on which a user has no directory that sandboxes cannot write',
+  async () => {
+    const place = await makePlace('plain')
+    await onOwnMount(place, async () => {
+      const id = await runOutside(place, 'echo new > new')
+      const { status, stderr } = await place.cli('apply', id)
+      expect([status, stderr.toString()]).toEqual([125, expect.stringContaining('that sandboxes cannot write')])
+      expect(readdirSync(place.outside)).toEqual([])
+      // Control: with a place on that mount it is applied. The layer is found where it was.
+      const state = join(place.outside, 'state')
+      const own = { ...place.env, XDG_STATE_HOME: state }
+      const words = [
+        'exec',
+        '--json',
+        '--cow',
+        join(place.outside, 'in'),
+        '--',
+        'sh',
+        '-c',
+        `echo new > ${place.outside}/in/new`,
+      ]
+      await execa('install', ['-d', '-o', String(uidOf('plain')), join(place.outside, 'in'), state])
+      const run = (argv: readonly string[]) =>
+        runCli(argv, { as: 'plain', program: 'llm-do', cwd: place.project, env: own })
+      const { cow } = JSON.parse((await run(words)).stdout.toString()) as { cow: { id: string } }
+      expect((await run(['apply', cow.id])).status).toBe(0)
+      expect(readFileSync(join(place.outside, 'in/new'), 'utf8')).toBe('new\n')
+      expect((await place.cli('discard', id)).status).toBe(0)
+    })
+  },
+)
 
 testWith('root', 'root has a directory of another user copy-on-write, and what is applied is that user’s', async () => {
   const place = await makePlace('root')

@@ -104,7 +104,7 @@ testWith('root', 'whose starter is in another pid namespace says that it cannot 
   for (const _ of ['planned', 'kept']) {
     const { status, stderr } = await runCli(['--die-with-parent', '--', 'true'], { ...call, through })
     expect(stderr.toString()).toMatch(
-      /^llm-do: warning: dieWithParent: what started llm-do is in another pid namespace/,
+      /^llm-do: warning: dieWithParent: the program that started llm-do is in another pid namespace/,
     )
     expect(status).toBe(0)
   }

@@ -11,9 +11,7 @@ const CONDITIONS: ReadonlySet<number> = new Set([
 function problemOf({ code, jt, jf, k }: Instruction, index: number, length: number): string | undefined {
   const last = length - 1
   if (code === OPCODE.load)
-    return k % 4 === 0 && k < OFFSET.end
-      ? undefined
-      : `${index}: loads byte ${k}, where no word of seccomp_data begins`
+    return k % 4 === 0 && k < OFFSET.end ? undefined : `${index}: loads byte ${k}, where no word of seccomp_data begins`
   if (code === OPCODE.jump) return index + 1 + k <= last ? undefined : `${index}: jumps past the end`
   if (CONDITIONS.has(code)) return index + 1 + Math.max(jt, jf) <= last ? undefined : `${index}: jumps past the end`
   return code === OPCODE.and || code === OPCODE.ret
