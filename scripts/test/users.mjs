@@ -34,12 +34,13 @@ export function makeRunDirectory() {
   return { path, remove: () => removeTree(path) }
 }
 
-/** rm goes down a tree whose paths are too long for Node. */
+/** rm goes down a tree whose paths are too long for Node. A layer that a failed test left has directories that its owner may not read. */
 function removeTree(path) {
   try {
     rmSync(path, { recursive: true, force: true, maxRetries: 3 })
   } catch (error) {
-    if (error.code !== 'ENAMETOOLONG') throw error
+    if (!['ENAMETOOLONG', 'EACCES'].includes(error.code)) throw error
+    spawnSync('chmod', ['-R', 'u+rwX', path])
     execFileSync('rm', ['-rf', path])
   }
 }

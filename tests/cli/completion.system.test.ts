@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bashCompletion, fishCompletion, zshCompletion } from '../../src/cli/completion.ts'
-import { cliWords, runCli } from '../support/cli.ts'
+import { cliWords, environmentOf, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
@@ -26,7 +26,8 @@ async function makePlace(): Promise<Place> {
   writeFileSync(join(cwd, 'llm-do.bash'), bashCompletion())
   writeFileSync(join(cwd, 'llm-do.zsh'), zshCompletion())
   writeFileSync(join(cwd, 'llm-do.fish'), fishCompletion())
-  return { cwd, env: { PATH: `${BIN}:${process.env.PATH}`, HOME: join(cwd, 'home'), TERM: 'dumb' } }
+  const own = { ...environmentOf(currentUser()), PATH: `${BIN}:${process.env.PATH}`, HOME: join(cwd, 'home') }
+  return { cwd, env: { ...own, TERM: 'dumb' } }
 }
 
 /** The completed line, or the offers for it. */

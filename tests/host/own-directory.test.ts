@@ -18,8 +18,11 @@ import { sealOf, takeSecret } from '../../src/host/secret.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 
 const self = process.getuid?.() ?? 0
+const WITHOUT_SESSION = 64_321
 /** As a user that is not root; as root the directories are given to that id. */
-const uid = self === 0 ? 64_321 : self
+const uid = self === 0 ? WITHOUT_SESSION : self
+/** Taken where the variable names no usable directory: that of the session, if this user has one. */
+const fallback = secretDirectory({}, uid)
 
 async function privateDirectory(): Promise<string> {
   const directory = await temporaryDirectory()
@@ -51,7 +54,7 @@ describe('The directory of the secret', () => {
     spoil(directory)
     // Its content belongs to the user, so its mode decides and not its owner.
     if (self === 0) for (const name of readdirSync(directory)) lchownSync(join(directory, name), uid, uid)
-    expect(secretDirectory({ XDG_RUNTIME_DIR: directory }, uid)).toBeUndefined()
+    expect(secretDirectory({ XDG_RUNTIME_DIR: directory }, uid)).toBe(fallback)
   })
 
   test.runIf(self === 0)('is not in one of another user', async () => {
@@ -59,13 +62,14 @@ describe('The directory of the secret', () => {
   })
 
   test('is nowhere without one', () => {
-    expect(secretDirectory({ XDG_RUNTIME_DIR: '' }, uid)).toBeUndefined()
-    expect(secretDirectory({ XDG_RUNTIME_DIR: 'relative' }, uid)).toBeUndefined()
+    expect(secretDirectory({}, WITHOUT_SESSION)).toBeUndefined()
+    expect(secretDirectory({ XDG_RUNTIME_DIR: '' }, uid)).toBe(fallback)
+    expect(secretDirectory({ XDG_RUNTIME_DIR: 'relative' }, uid)).toBe(fallback)
   })
 })
 
 test('Without a runtime directory the records are below /tmp', () => {
-  expect(ownDirectory({}, uid)).toBe(`/tmp/llm-do-${uid}`)
+  expect(ownDirectory({}, WITHOUT_SESSION)).toBe(`/tmp/llm-do-${WITHOUT_SESSION}`)
 })
 
 describe('The secret', () => {

@@ -1,16 +1,19 @@
 /** Runs that start Node although their plan is known, each with its reason. docs/internals/architecture.md has the list. */
 import { shellWord } from '../../src/text/shell-word.ts'
+import type { User } from '../support/users.ts'
 
 interface NodeRun {
   readonly why: string
   /** Behind `llm-do exec`. */
   readonly words: readonly string[]
+  /** Another user has a flag against it, which the client names without Node. */
+  readonly of?: User
 }
 
 const MIB = 1024 ** 2
 
 export const NODE_RUNS: readonly NodeRun[] = [
-  { why: 'The filter of system calls ended the command.', words: ['-c', 'kill -SYS $$'] },
+  { why: 'The filter of system calls ended a command of root.', words: ['-c', 'kill -SYS $$'], of: 'root' },
   {
     why: 'The network refused a host, and the command failed.',
     words: ['--allow-host', 'example.test', '-c', 'getent hosts other.test; kill -SEGV $$'],

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { exec } from '../../src/run/exec.ts'
 import { type ExecOptions, prepare } from '../../src/run/plan-run.ts'
 import { printLaunch } from '../../src/run/start.ts'
+import { temporaryDirectory } from '../support/directory.ts'
 
 const ALLOWED = { ...process.env, LLM_DO_ALLOW_UNSANDBOXED: '1' }
 const onProcess = (command: readonly string[], more: Partial<ExecOptions> = {}): ExecOptions => ({
@@ -26,7 +27,8 @@ test('Without the second half of its opt-in the run is refused before anything i
 
 test('Without walls the files of the host are still not changed by a copy-on-write run: it is refused', async () => {
   const policy = { backend: 'process', workspace: 'cow' } as const
-  await expect(prepare(onProcess(['/bin/true'], { policy }))).rejects.toThrow(/copy-on-write/)
+  const cwd = await temporaryDirectory()
+  await expect(prepare(onProcess(['/bin/true'], { cwd, policy }))).rejects.toThrow(/copy-on-write/)
 })
 
 test('What a narrowing has made of the network is held to the same as what the operator wrote', async () => {

@@ -1,7 +1,9 @@
 /** Temporary directories that are gone when the test is, whatever became of it. */
-import { chmod, chown, realpath } from 'node:fs/promises'
-import { dir } from 'tmp-promise'
+import { chmod, chown, mkdtemp, realpath } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { removeTree } from './remove-tree.ts'
 import { currentUser, PLAIN_ID, type User } from './users.ts'
 
 export interface DirectoryOptions {
@@ -18,14 +20,10 @@ export async function newDirectory({ owner = currentUser(), mode = 0o700, below 
   readonly path: string
   readonly remove: () => Promise<void>
 }> {
-  const made = await dir({
-    prefix: 'llm-do-test',
-    unsafeCleanup: true,
-    ...(below === undefined ? {} : { tmpdir: below }),
-  })
-  await chmod(made.path, mode)
-  if (owner !== currentUser()) await chown(made.path, PLAIN_ID, PLAIN_ID)
-  return { path: await realpath(made.path), remove: () => made.cleanup() }
+  const made = await mkdtemp(join(below ?? tmpdir(), 'llm-do-test-'))
+  await chmod(made, mode)
+  if (owner !== currentUser()) await chown(made, PLAIN_ID, PLAIN_ID)
+  return { path: await realpath(made), remove: async () => removeTree(made) }
 }
 
 /** A new directory that is removed when the running test ends. */

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { programFor } from './cli.ts'
+import { environmentOf, programFor } from './cli.ts'
 import { temporaryDirectory } from './directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from './leftovers.ts'
 import { describeWith } from './needs.ts'
@@ -95,7 +95,7 @@ const SHORT: Words = ['llm-do-exec', '--']
  * Runs `llm-do exec` until the test is over, by the client alone and without a parent among the processes of this test file.
  * @returns how the id of the run ends
  */
-async function startForeignRun(environment: Readonly<Record<string, string>>, by: Words): Promise<string> {
+async function startForeignRun(environment: NodeJS.ProcessEnv, by: Words): Promise<string> {
   const words = [programFor(currentUser(), by[0]), ...by.slice(1)]
   const options = { cwd: '/', env: { PATH: process.env.PATH, HOME: foreignHome(), ...environment }, extendEnv: false }
   await execa(words[0]!, [...words.slice(1), 'true'], options) // Node leaves the plan to the client.
@@ -117,7 +117,7 @@ describeWith('userns', 'a run that lives on', () => {
   test.each([
     ['is not counted when it is of another test file', {}, LONG, false],
     ['is not counted, by the other name', {}, SHORT, false],
-    ['is counted when it is of this one', { TMPDIR: tmpdir() }, LONG, true],
+    ['is counted when it is of this one', environmentOf(currentUser()), LONG, true],
   ] as const)('%s', async (_what, environment, by, isCounted) => {
     const mark = newMark()
     const before = await takeSnapshot({ mark })

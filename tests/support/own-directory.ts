@@ -2,10 +2,11 @@
  * A directory for temporary files of the test file's own: TMPDIR of the tests, of what they start and of the sandboxes' runners. What
  * is in it, and what names it, comes from this file and from no other process on the machine.
  */
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
+import { removeTree } from './remove-tree.ts'
 
 /** How the path of every such directory looks, whatever file it belongs to. */
 export const TEST_DIRECTORY = '/llm-do-test.'
@@ -17,7 +18,7 @@ export function useOwnDirectory(): void {
   chmodSync(path, 0o1777)
   process.env.TMPDIR = path
   useOwnRuntimeDirectory(join(path, 'runtime'))
-  afterAll(() => rmSync(path, { recursive: true, force: true }))
+  afterAll(() => removeTree(path))
 }
 
 /** A plain user's records, pools and secret; those of root are in one place, over which a lane of `make test` has its own mount. */
