@@ -62,6 +62,8 @@ describe('a script', () => {
     [['-ec', 'x'], SH],
     [['-e', '-u', '-c', 'x', '-c'], SH],
     [['-xc', 'x', '-c', 'y'], SH],
+    [['-fnuc', 'x'], SH],
+    [['-Bc', 'x'], BASH],
     [['-lc', 'x', 'name', 'arg'], BASH],
     [['-l', '-c', 'x'], BASH],
     [['-ilc', 'x'], BASH],

@@ -154,6 +154,11 @@ describe('a command line of another program', () => {
     })
   })
 
+  test('names the image that it is to leave out', () => {
+    const image = 'alpine: leave out the image: the programs of this machine are there; or --image alpine.'
+    expect(problemOf(['--rm', 'alpine', 'sh'])).toMatchObject({ problems: [expect.anything(), image] })
+  })
+
   test('keeps its script, and what may follow it', () => {
     expect(problemOf(['-w', '/a', '-lc', 'x y', '--network', 'none', 'name'])).toMatchObject({
       hint: "llm-do exec --workdir /a --net none -lc 'x y' name",

@@ -56,39 +56,22 @@ async function bySandbox(words: readonly string[], cwd: string): Promise<End> {
 }
 
 describeWith('userns', 'the words of a shell', () => {
+  // exec-arguments.test.ts has the other ways to divide a line.
   describe.each<[shell: string, rows: readonly (readonly string[])[]]>([
     [
       '/bin/sh',
       [
-        ['-c', 'echo "$0" "$@"'],
         ['-c', 'echo "$0" "$@"', 'name', 'a b', ''],
-        ['-c', 'echo "$0" "$@"', '--', 'a', '--', '--json'],
         ['-c', '--', 'echo "$0" "$@"', 'name'],
-        ['-c', '-e', 'false; echo not ended', 'name'],
-        ['-c', 'exit 3'],
-        ['-c', 'no-such-command-of-all'],
-        ['-c', 'if'],
-        ['-c', ''],
         ['-ec', 'echo a; false; echo b'],
-        ['-e', '-c', 'echo a; false; echo b'],
-        ['-uc', 'echo a; echo "$unset"; echo b'],
-        ['-fc', 'echo *'],
-        ['-nc', 'echo a'],
-        ['-xc', 'echo "$0 $-"', 'name'],
         ['-e', './file.sh', 'arg'],
-        ['-x', 'file.sh', 'arg', '-c'],
       ],
     ],
     [
       '/bin/bash',
       [
         ['-lc', 'shopt login_shell; echo "$0" "$@"', 'name', 'arg'],
-        ['-l', '-c', 'shopt login_shell'],
-        ['--login', '-c', 'shopt login_shell'],
-        ['-lc', '[[ a == a ]] && test -n "$BASH_VERSION" && echo bash'],
-        ['-o', 'pipefail', '-c', 'false | true; echo $?'],
         ['-euo', 'pipefail', '-c', 'false | true; echo not ended'],
-        ['-Bc', 'echo {a,b}'],
         ['--noprofile', '--norc', '-eo', 'pipefail', './file.sh', 'arg'],
         ['-lc', 'kill -TERM $$'],
       ],
