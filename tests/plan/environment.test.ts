@@ -59,17 +59,6 @@ describe('The command gets', () => {
     expect(commandEnvironment(plan, policy, {})).not.toHaveProperty('GITHUB_TOKEN')
   })
 
-  test('no variable whose name only begins with one that is named in full', () => {
-    const policy = { ...PLAIN_POLICY, env: { inherit: ['CI', 'LD_*'], set: {} } }
-    const host = { CI: '1', CI_JOB_TOKEN: 's3cret', CIRCLE: 'x', LD_PRELOAD: '/x.so', LDX: 'x' }
-    const values = commandEnvironment(
-      planIn({ policy, request: { environmentNames: Object.keys(host) } }),
-      policy,
-      host,
-    )
-    expect(Object.keys(host).filter((name) => name in values)).toEqual(['CI', 'LD_PRELOAD'])
-  })
-
   test('its own HOME or PATH when the policy sets one', () => {
     const policy = { ...PLAIN_POLICY, env: { inherit: [], set: { HOME: '/data', PATH: '/x' } } }
     expect(commandEnvironment(planIn({ policy }), policy, {})).toMatchObject({ HOME: '/data', PATH: '/x' })

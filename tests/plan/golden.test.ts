@@ -9,7 +9,7 @@ import { SandboxError } from '../../src/error.ts'
 import type { MachineFacts } from '../../src/host/probe.ts'
 import { changes, withoutBuiltInNames } from '../support/changes.ts'
 import { printPlan } from './print-plan.ts'
-import { PLAIN_POLICY, planIn, type Tree, type World, zone } from './world.ts'
+import { PLAIN_POLICY, planIn, type Tree, type World } from './world.ts'
 
 const HOSTS = join(import.meta.dirname, '../hosts')
 
@@ -41,23 +41,6 @@ const SECRETS: Tree = {
 
 const CASES: Readonly<Record<string, World>> = {
   default: {},
-  zones: {
-    tree: { '/srv/a, b:c\nd': 'directory', '/srv/cache/npm': 'directory', '/srv/link': '-> cache' },
-    policy: {
-      zones: [
-        zone({ mode: 'ro', hostPath: '/home/ann/project' }),
-        zone({ mode: 'rw', hostPath: '/home/ann/project/data', name: 'data' }),
-        zone({ mode: 'ro', hostPath: '/home/ann/project/notes.txt', target: '/notes.txt', name: 'notes' }),
-        zone({ mode: 'ro', hostPath: '/srv/a, b:c\nd', target: '/odd', name: 'odd' }),
-        zone({ mode: 'rw', hostPath: '/srv/link', target: '/cache', name: 'cache' }),
-        zone({ mode: 'rw', hostPath: '/home/ann/out', target: '/output', name: 'output', create: true }),
-        zone({ mode: 'ro', hostPath: '/srv/none', name: 'none', optional: true }),
-        zone({ mode: 'tmpfs', target: '/scratch', name: 'scratch', size: 52_428_800 }),
-      ],
-      env: { inherit: ['CI', 'GITHUB_*'], set: { MODE: 'never in a plan' } },
-    },
-    request: { environmentNames: ['CI', 'GITHUB_TOKEN', 'OTHER'] },
-  },
   'restricted-network': { policy: { network: { mode: 'restricted', allow: ['example.com'], deny: [] } } },
   rates: { policy: { resources: { ...PLAIN_POLICY.resources, writeBps: 1_048_576, readIops: 100 } } },
   'half-a-processor': { policy: { resources: { ...PLAIN_POLICY.resources, cpus: 0.5 } } },
@@ -66,7 +49,7 @@ const CASES: Readonly<Record<string, World>> = {
 /** Every host sees the default; the rest where it says something new. */
 const ROWS: readonly (readonly [name: string, host: string])[] = [
   ...HOST_NAMES.map((host) => ['default', host] as const),
-  ...['zones', 'restricted-network', 'rates'].map((name) => [name, 'debian-12-user'] as const),
+  ...['restricted-network', 'rates'].map((name) => [name, 'debian-12-user'] as const),
   ...['rates', 'half-a-processor'].map((name) => [name, 'systemd-user'] as const),
 ]
 
@@ -105,9 +88,5 @@ describe('On captured hosts', () => {
     if ((name === 'default' && host === base) || extension === 'err')
       expect(text).toMatchGolden(`${name}.${host}.${extension}`)
     else expect(changes(defaultOn(base), text)).toMatchGolden(`${name}.${host}.plan.changes`)
-  })
-
-  test('no plan holds a secret value', () => {
-    expect(decided('zones', 'debian-12-user').text).not.toContain('never in a plan')
   })
 })
