@@ -22,28 +22,7 @@ const ZONES = [{ source: '/host/project', target: '/workspace' }]
 
 describe('an answer of the helper', () => {
   test('is read word by word, whatever is in a name', () => {
-    const words = [
-      '0',
-      'added',
-      'file',
-      '644',
-      '',
-      '600',
-      '3',
-      '',
-      'a\nb',
-      '',
-      '1',
-      'deleted',
-      'directory',
-      '755',
-      '755',
-      '755',
-      '0',
-      'cnp',
-      'd',
-      '',
-    ]
+    const words = '0|added|file|644||600|3||a\nb||1|deleted|directory|755|755|755|0|cnp|d|'.split('|')
     const changes = parseChanges(Buffer.from(words.map((word) => `${word}\0`).join(''), 'latin1'))
     expect(changes).toMatchObject([
       { zone: 0, kind: 'added', path: 'a\nb', modeApplied: '600', size: 3, conflict: false },
@@ -76,46 +55,8 @@ describe('an answer of the helper', () => {
 })
 
 test('a record names zones with what is protected in them', () => {
-  const words = [
-    ...[
-      'llm-do-launch-2',
-      'profile',
-      'ci',
-      'zone',
-      '/a',
-      '/w',
-      'cow',
-      '1',
-      '2',
-      'closed',
-      'protect',
-      '/a',
-      '/w',
-      '.envrc',
-    ],
-    ...[
-      'git',
-      '/a',
-      '/w',
-      'config hooks',
-      'zone',
-      '/b',
-      '/x',
-      'cow',
-      '1',
-      '3',
-      'closed',
-      'keep',
-      '1000',
-      'since',
-      '5',
-      '250000000',
-      'boot',
-      'b00t',
-      'end',
-      '',
-    ],
-  ]
+  const words = `llm-do-launch-2|profile|ci|zone|/a|/w|cow|1|2|closed|protect|/a|/w|.envrc|git|/a|/w|config hooks|
+zone|/b|/x|cow|1|3|closed|keep|1000|since|5|250000000|boot|b00t|end|`.split(/\|\n?/)
   expect(parseRecord(Buffer.from(words.join('\0')))).toEqual({
     profile: 'ci',
     sinceMs: 5250,

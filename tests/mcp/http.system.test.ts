@@ -55,7 +55,9 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp --http', () => {
   test('lets in whom has the token, by its own name, from no other site', async () => {
     const server = await overHttp(await makePlace(user))
     const { port } = server.url
+    expect(server.token).toMatch(/^[0-9a-f]{64}$/)
     expect(await post(server, {})).toBe(200)
+    expect(await post(server, { authorization: `bearer ${server.token}` })).toBe(200)
     expect(await post(server, { host: `localhost:${port}`, origin: `http://localhost:${port}` })).toBe(200)
     const refused: readonly (readonly [number, Record<string, string>, string?, string?])[] = [
       [401, { authorization: '' }],

@@ -1,6 +1,6 @@
-/** Real programs in a sandbox: a build, git, a toolchain in a home directory. tests/recipes.ts and tests/learn have more. */
+/** Real programs in a sandbox: vitest, git, a toolchain in a home directory. tests/recipes.ts and tests/learn have more. */
 import { constants } from 'node:fs'
-import { copyFile, mkdir, readdir, symlink } from 'node:fs/promises'
+import { copyFile, mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
@@ -10,10 +10,6 @@ import { describeWith, testWith } from '../support/needs.ts'
 import { checkoutFor, currentUser, PLAIN_ID } from '../support/users.ts'
 import { directoryWith, fill } from './directory.ts'
 import { textHere } from './in-process.ts'
-
-const MAIN = '#include <stdio.h>\nint twice(int);\nint main(void) { printf("%d\\n", twice(21)); return 3; }\n'
-const TWICE = 'int twice(int number) { return 2 * number; }\n'
-const MAKEFILE = 'main: main.o twice.o\n\t$(CC) -o $@ $^\n%.o: %.c\n\t$(CC) -c -o $@ $<\n'
 
 /** A repository with one commit and one change, made by git itself. */
 async function repository(): Promise<string> {
@@ -27,18 +23,6 @@ async function repository(): Promise<string> {
 }
 
 describeWith(['userns'], 'real programs', () => {
-  testWith('gcc', 'a parallel make builds under the limits of the build profile', async () => {
-    const directory = await directoryWith({ 'main.c': MAIN, 'twice.c': TWICE, Makefile: MAKEFILE })
-    const made = await textHere(['--profile', 'build', '--', 'make', '-j4', 'CC=gcc'], { cwd: directory })
-    expect({ ...made, out: made.out.split('\n').toSorted() }).toEqual({
-      status: 0,
-      err: '',
-      out: ['', 'gcc -c -o main.o main.c', 'gcc -c -o twice.o twice.c', 'gcc -o main main.o twice.o'],
-    })
-    expect((await readdir(directory)).toSorted()).toEqual('Makefile main main.c main.o twice.c twice.o'.split(' '))
-    expect(await textHere(['--', './main'], { cwd: directory })).toEqual({ status: 3, out: '42\n', err: '' })
-  })
-
   test('vitest runs files side by side under the limits of the task profile', async () => {
     const modules = join(checkoutFor(currentUser()), 'node_modules')
     const text = "import { expect, test } from 'vitest'\ntest('sum', () => expect(1 + 1).toBe(2))\n"

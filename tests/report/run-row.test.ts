@@ -34,19 +34,6 @@ describe('a run', () => {
     })
   })
 
-  test('keeps what it was refused, with the option that allows it', () => {
-    const denial = {
-      layer: 'network',
-      operation: 'resolve',
-      target: 'a.example',
-      count: 2,
-      fix: '--allow-host a.example',
-    }
-    expect(runRow(line({ denials: [denial, 'no denial'] }))?.denials).toEqual([
-      { layer: 'network', what: 'resolve a.example', count: 2, fix: '--allow-host a.example' },
-    ])
-  })
-
   test.each([
     ['', undefined],
     ['[]', undefined],
