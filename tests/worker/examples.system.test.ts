@@ -6,7 +6,7 @@ import { flagLayer, type GivenOptions } from '../../src/policy/option-layer.ts'
 import { exec } from '../../src/run/exec.ts'
 import { type Answer, processMemory } from '../../src/worker/approval.ts'
 import { narrowByWorker } from '../../src/worker/authorize.ts'
-import { project, refusedLater } from './support.ts'
+import { project } from './support.ts'
 
 const SHIPPED = path.join(import.meta.dirname, '..', '..', 'workers')
 const file = (yaml: string) => `---\n${yaml}\n---\nDo it.\n`
@@ -54,13 +54,6 @@ describe('shipped workers', () => {
       workshop: 'everyday',
     })
     expect([wrote.exitCode === 0, existsSync(path.join(cwd, 'made'))]).toEqual([false, false])
-  })
-
-  test('what is not granted is refused before anything is started', async () => {
-    const cwd = await project({})
-    expect((await refusedLater(run(cwd, ['cat', '/input/x'], { worker: 'data-cruncher' }))).code).toBe(
-      'POLICY_ESCALATION',
-    )
   })
 })
 

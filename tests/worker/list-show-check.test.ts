@@ -138,25 +138,6 @@ describe('list and show', () => {
 })
 
 describe('init', () => {
-  test('writes a workshop and a worker that run together and name nothing of this machine', async () => {
-    const cwd = await project({})
-    expect(await initProject(cwd)).toEqual({
-      written: ['workshop.yaml', 'workers/helper.worker'],
-      kept: [],
-    })
-    const ready = await prepareWorker({
-      ...request(cwd),
-      worker: 'helper',
-      workshop: 'workshop.yaml',
-      command: ['ls'],
-      allowShellSyntax: false,
-    })
-    expect([ready.isBlocked, ready.warnings]).toEqual([false, []])
-    expect((await checked(cwd)).found).toEqual([])
-    const texts = ['workshop.yaml', 'workers/helper.worker'].map((file) => readFile(path.join(cwd, file), 'utf8'))
-    expect((await Promise.all(texts)).join('')).not.toMatch(/ \/|=\//)
-  })
-
   test('never overwrites, and follows no link', async () => {
     const cwd = await project({ 'workshop.yaml': 'mine' })
     await symlink('elsewhere', path.join(cwd, 'workers'))
