@@ -10,32 +10,9 @@ export interface Answer {
   readonly body: any
 }
 
-export interface TestServer {
-  readonly url: string
-  readonly directory: string
-  readonly clock: { ms: number }
-  /** Looks for agents that are gone and for old tasks, as the server does every second. */
-  readonly sweep: () => void
-  /** The clock moves on, and the server looks as often as it does. */
-  readonly pass: (ms: number) => void
-  readonly call: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
-  readonly register: (workerId: string, headers?: Record<string, string>) => Promise<Answer>
-  readonly submit: (command: string) => Promise<string>
-  readonly take: (workerId: string, wait?: number, headers?: Record<string, string>) => Promise<Answer>
-  readonly report: (
-    jobId: string,
-    workerId: string,
-    more?: Record<string, unknown>,
-    headers?: Record<string, string>,
-  ) => Promise<Answer>
-  readonly beat: (workerId: string, more?: object) => Promise<Answer>
-  readonly stream: (jobId: string, workerId: string, output: { data: string; type: string }) => Promise<Answer>
-  /** As an agent that could not run the task. */
-  readonly fail: (jobId: string, workerId: string, more: object) => Promise<Answer>
-  readonly cancel: (id: string) => Promise<Answer>
-  readonly task: (id: string) => Promise<Answer['body']>
-  readonly close: () => Promise<void>
-}
+export type TestServer = Awaited<ReturnType<typeof testServer>>
+
+type Headers = Record<string, string>
 
 export async function testServer(
   options: {
@@ -49,7 +26,7 @@ export async function testServer(
     /** Registered from the start. */
     readonly agents?: readonly string[]
   } = {},
-): Promise<TestServer> {
+) {
   const { clock = { ms: Date.now() }, agents = [] } = options
   const directory = options.directory ?? (await temporaryDirectory())
   const tick = { sweep: (): void => undefined }
@@ -64,7 +41,7 @@ export async function testServer(
     isOpen = false
   }
   onTestFinished(close)
-  const call: TestServer['call'] = async (method, path, body, headers = {}) => {
+  const call = async (method: string, path: string, body?: unknown, headers: Headers = {}): Promise<Answer> => {
     const response = await fetch(new URL(path, server.url), {
       method,
       headers: { 'content-type': 'application/json', ...headers },
@@ -73,15 +50,17 @@ export async function testServer(
     const text = await response.text()
     return { status: response.status, body: text.startsWith('{') ? JSON.parse(text) : text }
   }
-  const register: TestServer['register'] = (workerId, headers) =>
+  const register = (workerId: string, headers?: Headers) =>
     call('POST', '/api/workers/register', { workerId, hostname: 'host' }, { ...as(workerId), ...headers })
   for (const agent of agents) await register(agent)
   return {
     url: server.url,
     directory,
     clock,
+    /** Looks for agents that are gone and for old tasks, as the server does every second. */
     sweep: () => tick.sweep(),
-    pass: (ms) => {
+    /** The clock moves on, and the server looks as often as it does. */
+    pass: (ms: number) => {
       // A longer step would be a server that stood still.
       for (let left = ms; left > 0; left -= 5_000) {
         clock.ms += Math.min(left, 5_000)
@@ -91,18 +70,22 @@ export async function testServer(
     call,
     close,
     register,
-    beat: (workerId, more) => call('POST', '/api/workers/heartbeat', { workerId, ...more }, as(workerId)),
-    stream: (jobId, workerId, output) => call('POST', '/api/jobs/stream-output', { jobId, ...output }, as(workerId)),
-    fail: (jobId, workerId, more) => call('PUT', '/api/jobs/submit-result', { jobId, workerId, ...more }, as(workerId)),
-    cancel: (id) => call('POST', `/api/tasks/${id}/cancel`),
-    submit: async (command) => (await call('POST', '/api/tasks', { command })).body.id,
-    take: (workerId, wait = 0, headers = {}) =>
+    beat: (workerId: string, more?: object) =>
+      call('POST', '/api/workers/heartbeat', { workerId, ...more }, as(workerId)),
+    stream: (jobId: string, workerId: string, output: { data: string; type: string }) =>
+      call('POST', '/api/jobs/stream-output', { jobId, ...output }, as(workerId)),
+    /** As an agent that could not run the task. */
+    fail: (jobId: string, workerId: string, more: object) =>
+      call('PUT', '/api/jobs/submit-result', { jobId, workerId, ...more }, as(workerId)),
+    cancel: (id: string) => call('POST', `/api/tasks/${id}/cancel`),
+    submit: async (command: string): Promise<string> => (await call('POST', '/api/tasks', { command })).body.id,
+    take: (workerId: string, wait = 0, headers: Headers = {}) =>
       call('GET', `/api/jobs/get-job?workerId=${workerId}&wait=${wait}`, undefined, { ...as(workerId), ...headers }),
-    report: (jobId, workerId, more = {}, headers = {}) => {
+    report: (jobId: string, workerId: string, more: Record<string, unknown> = {}, headers: Headers = {}) => {
       const body = { jobId, workerId, stdout: 'out', stderr: '', exitCode: 0, ...more }
       return call('POST', '/api/jobs/submit-result', body, { ...as(workerId), ...headers })
     },
-    task: async (id) => (await call('GET', `/api/tasks/${id}`)).body,
+    task: async (id: string): Promise<Answer['body']> => (await call('GET', `/api/tasks/${id}`)).body,
   }
 }
 

@@ -30,8 +30,6 @@ const LOST = 'lost'
 
 export class ProtocolServer {
   readonly requests: Request[] = []
-  /** `METHOD PATH STATUS`, once each. */
-  readonly answered = new Set<string>()
   readonly jobs: Job[] = []
   readonly cancelled = new Set<string>()
   readonly files = new Map<string, Buffer>()
@@ -74,11 +72,6 @@ export class ProtocolServer {
     return pieces.map(({ body }) => body['data']).join('')
   }
 
-  /** Marks a job as that of another worker, as if it had been given out again. */
-  giveTo(jobId: string, workerId: string): void {
-    this.owners.set(jobId, workerId)
-  }
-
   private async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
@@ -97,7 +90,6 @@ export class ProtocolServer {
     const answer = set === -1 ? this.answer(asked) : (this.next.splice(set, 1)[0]?.answer ?? LOST)
     if (answer === LOST) return void response.destroy()
     const [status, body, more = {}] = answer
-    this.answered.add(`${method} ${path} ${status}`)
     response.writeHead(status, {
       'Content-Type': Buffer.isBuffer(body) ? 'application/zip' : 'application/json',
       ...more,

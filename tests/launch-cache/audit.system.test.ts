@@ -11,12 +11,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
 import { beforeEach, expect, test } from 'vitest'
 import { tryLock } from '../../src/os/file-lock.ts'
 import { verifyAudit } from '../../src/report/audit-file.ts'
 import { describeWith, testWith } from '../support/needs.ts'
+import { descendantsOf, readOr, until } from '../support/processes.ts'
 import { callIn, cliWords, program, runIn, runWords, settle, site, withoutNode } from './client.ts'
 
 const logFile = (): string => join(site.current.work, 'logs', 'audit')
@@ -141,11 +141,14 @@ toolsets:
     rmSync(join(site.current.work, 'ran'))
     const held = tryLock(logFile())
     expect((await runIn(touch, withoutNode)).status, 'the client leaves it to node').toBe(99)
-    const waiting = runIn(touch)
-    await setTimeout(300)
+    const child = execa(program(), touch, callIn(site.current, {}))
+    // The program that waits for the lock of node's open file.
+    const waits = () =>
+      descendantsOf(child.pid ?? 0).some((pid) => /\0lock\0\d{4}/.test(readOr(`/proc/${pid}/cmdline`)))
+    await until('the wait', () => waits() || child.exitCode !== null || undefined)
     expect([lines().length, existsSync(join(site.current.work, 'ran'))]).toEqual([1, false])
     held?.release()
-    expect((await waiting).status).toBe(0)
+    expect((await child).exitCode).toBe(0)
     await expectWhole(2)
   })
 
@@ -156,7 +159,7 @@ toolsets:
     const [ready, go] = ['ready', 'go'].map((name) => join(site.current.work, name)) as [string, string]
     for (const way of ['by node', 'by the client']) {
       const child = execa(program(), words, callIn(site.current, {}))
-      while (!existsSync(ready)) await setTimeout(5)
+      await until('the command', () => existsSync(ready) || undefined)
       rmSync(ready)
       await execa('prlimit', ['--pid', `${child.pid}`, `--fsize=${statSync(logFile()).size}`])
       writeFileSync(go, '')
@@ -250,7 +253,7 @@ toolsets:
     await settle(extra)
     await runIn([...words, 'true'])
     const run = runIn([...words, 'touch ready; until [ -e go ]; do sleep 0.01; done; echo EROFS >&2; exit 1'])
-    while (!existsSync(join(site.current.work, 'ready'))) await setTimeout(5)
+    await until('the command', () => existsSync(join(site.current.work, 'ready')) || undefined)
     rmSync(extra, { recursive: true })
     writeFileSync(join(site.current.work, 'go'), '')
     const { status, stdout } = await run

@@ -3,7 +3,6 @@ import { existsSync, statSync } from 'node:fs'
 import { readdir, readFile, readlink, rename } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { NO_INPUT } from '../../src/backends/input.ts'
 import { commandBlock } from '../../src/backends/namespace/frames.ts'
@@ -92,8 +91,7 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     const [init = 0, waiting = 0] = descendantsOf(launch).slice(-2)
     process.kill(waiting, 'SIGSTOP') // So that the command is taken, and the word to start is given.
     const run = pool.run(sh('exit 3'))
-    await until(async () => ((await pool.names()).includes(name) ? undefined : true), 'the claim')
-    await sleep(100)
+    await whenTaken(pool, name)
     process.kill(victim({ waiting, init, launch }), 'SIGKILL')
     expect(await run).toMatchObject({ status: 3, stderr: Buffer.from('') })
   })
@@ -107,8 +105,7 @@ describeWith(['bwrap', 'userns'], 'a pool', () => {
     process.kill(waiting, 'SIGSTOP')
     const abort = new AbortController()
     const run = pool.run(command, { abort: abort.signal })
-    await until(async () => ((await pool.names()).includes(name) ? undefined : true), 'the claim')
-    await sleep(100)
+    await whenTaken(pool, name)
     abort.abort()
     expect(await run).toMatchObject({ isWarm: true, signal: 'SIGTERM', stdout: Buffer.from('') })
   })
@@ -179,6 +176,13 @@ async function launcherOf({ directory }: TestPool, id: string): Promise<number> 
   const record = (await readFile(join(directory, '../../runs', id), 'latin1')).split('\0')
   return Number(record[record.indexOf('pid') + 1])
 }
+
+/** The record of a sandbox says that it is warm until it has taken its command. */
+const whenTaken = ({ directory }: TestPool, name: string) =>
+  until(async () => {
+    const record = await readFile(join(directory, '../../runs', name.slice(1)), 'latin1')
+    return record.split('\0').includes('warm') ? undefined : true
+  }, 'a command that is taken')
 
 /** The ids that processes have here, each once. */
 async function idsOf(pids: readonly number[]): Promise<readonly number[]> {
