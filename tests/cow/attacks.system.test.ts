@@ -17,7 +17,6 @@ import {
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { until } from '../pool/pool.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
 import { killEverywhere } from './kills.ts'
@@ -402,18 +401,6 @@ open('end', 'w').write('end')"`)
       expect((await place.cli('apply', id, 'other')).status).toBe(0)
       expect((await place.cli('apply', '--force', id)).status).toBe(0)
       expect(readdirSync(place.project).toSorted()).toEqual(['d', 'file', 'new', 'other'])
-    })
-
-    test('during the run is one, too', async () => {
-      const place = await makePlace(user, FILES)
-      const { outside } = place
-      const script = `echo more >> file; touch ${outside}/begun; until [ -e ${outside}/edited ]; do sleep 0.05; done`
-      const running = place.run(script, '--rw', outside)
-      await until(async () => (existsSync(join(outside, 'begun')) ? true : undefined), 'the start of the command')
-      writeFileSync(join(place.project, 'file'), 'host\n')
-      writeFileSync(join(outside, 'edited'), '')
-      const { changes } = await running
-      expect(changes).toMatchObject([{ path: 'file', conflict: true }])
     })
 
     test('in a directory that another one was renamed over is one, too', async () => {

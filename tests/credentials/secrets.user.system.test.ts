@@ -10,7 +10,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { runsDirectory } from '../../src/backends/runs-directory.ts'
 import { cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith, testWith } from '../support/needs.ts'
+import { describeWith } from '../support/needs.ts'
 
 /** Text that every planted value begins with; put together here so that this file does not hold it. */
 const PLANTED = ['planted', 'secret'].join('-')
@@ -260,18 +260,3 @@ describe('the SSH agent', () => {
     })
   })
 })
-
-testWith(
-  ['bwrap', 'userns', 'git', 'ssh-agent'],
-  'git push has no way out by ssh or https, and names the host that it wanted',
-  async () => {
-    const at = await makeTestSite()
-    const prepare = 'git init -q . && git -c user.name=n -c user.email=e commit -q --allow-empty -m x'
-    await execa('sh', ['-c', prepare], { cwd: at.work, env: at.env, extendEnv: false })
-    const push = (remote: string) => `GIT_TERMINAL_PROMPT=0 git -c safe.directory=* push ${remote} HEAD`
-    const both = `${push('git@ssh.example:o/r.git')}; ${push('https://https.example/o/r.git')}`
-    const { exitCode, stderr } = await finished(at, ['-c', both])
-    const named = ['ssh', 'https'].map((way) => new RegExp(`[Cc]ould not resolve host(name)?:? ?${way}\\.example`))
-    expect([exitCode, ...named.map((pattern) => pattern.test(stderr))], stderr).toEqual([128, true, true])
-  },
-)
