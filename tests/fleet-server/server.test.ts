@@ -89,20 +89,6 @@ describe('a task', () => {
     expect(JSON.stringify(body).length).toBeLessThan(10_000)
   })
 
-  test('of an agent that starts anew, or says that it runs nothing, is queued again', async () => {
-    const server = await testServer({ agents: ['one'] })
-    const id = await server.submit('a')
-    await server.take('one')
-    await server.register('one')
-    expect(await server.task(id)).toMatchObject({ state: 'queued', attempts: 1 })
-    await server.take('one')
-    server.pass(OFFLINE_AFTER_MS - 1_000)
-    const idle = { status: 'IDLE', dockerContainers: 0 }
-    await server.beat('one', idle)
-    server.pass(1_000)
-    expect((await server.task(id)).state).toBe('queued')
-  })
-
   test('that an agent does not name among what it runs is queued again, the others are not', async () => {
     const server = await testServer({ agents: ['one'] })
     const [lost, running] = [await server.submit('a'), await server.submit('b')]
@@ -130,27 +116,6 @@ describe('a task', () => {
     await server.take('one')
     await server.fail(id, 'one', failure)
     expect(await server.task(id)).toMatchObject({ state: 'failed', exitCode: null, message: 'no cgroup here' })
-  })
-
-  test('is cancelled at once while it waits, and by its agent while it runs', async () => {
-    const server = await testServer({ agents: ['one'] })
-    const [waiting, running] = [await server.submit('a'), await server.submit('b')]
-    await server.cancel(waiting)
-    expect(await server.task(waiting)).toMatchObject({ state: 'cancelled' })
-    await server.take('one')
-    const asked = `/api/jobs/check-cancel?jobId=${running}`
-    expect((await server.call('GET', asked, undefined, as('one'))).body).toEqual({
-      success: true,
-      cancelRequested: false,
-    })
-    await server.cancel(running)
-    expect((await server.call('GET', asked, undefined, as('one'))).body).toEqual({
-      success: true,
-      cancelRequested: true,
-    })
-    await server.report(running, 'one', { exitCode: 130 })
-    expect(await server.task(running)).toMatchObject({ state: 'cancelled', exitCode: 130 })
-    expect((await server.cancel(running)).status).toBe(409)
   })
 
   test('brings its files to its agent and the files it made back, under names of the server', async () => {

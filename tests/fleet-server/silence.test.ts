@@ -18,6 +18,7 @@ async function fleetOf() {
   const events: Readonly<Record<string, (agent: string) => unknown>> = {
     /** All agents are silent; the server looks every second. */
     silence: () => state.server.pass(OFFLINE_AFTER_MS),
+    almost: () => state.server.pass(OFFLINE_AFTER_MS - 1_000),
     moment: () => state.server.pass(2_000),
     stall: () => {
       state.server.clock.ms += LONG_MS
@@ -30,7 +31,7 @@ async function fleetOf() {
       state.server = await testServer({ directory, clock })
       state.server.sweep()
     },
-    personCancels: () => state.server.cancel(state.id),
+    personCancels: async () => (await state.server.cancel(state.id)).status,
     is: async () => (await task()).state,
     asks: async (agent) => {
       const path = `/api/jobs/check-cancel?jobId=${state.id}`
@@ -38,6 +39,7 @@ async function fleetOf() {
     },
     polls: async (agent) => (await state.server.take(agent)).body.job?.jobId === state.id,
     beats: (agent) => state.server.beat(agent),
+    idles: (agent) => state.server.beat(agent, { status: 'IDLE', dockerContainers: 0 }),
     leaves: (agent) => state.server.beat(agent, { status: 'OFFLINE' }),
     startsAnew: (agent) => state.server.register(agent),
     reports: (agent) => reports(agent),
@@ -84,6 +86,8 @@ const SILENCE: readonly Row[] = [
   ['silence, polls two -> true, asks -> true, cancels -> 403, asks two -> false, reports two', doneByTwo],
   ['silence, polls two, silence, asks -> true, reports -> 403', { state: 'queued', worker: /^two/ }],
   ['silence, startsAnew, polls -> true, reports', { ...doneByOne, attempts: 2 }],
+  ['startsAnew', { state: 'queued', attempts: 1 }],
+  ['almost, idles, moment', { state: 'queued', attempts: 1 }],
   ['silence, leaves, moment', { state: 'queued', attempts: 1 }],
   ['silence, polls two, silence, polls three, silence', { state: 'failed', attempts: 3, message: /offline/ }],
 ]
@@ -98,7 +102,8 @@ const ABSENCE: readonly Row[] = [
 
 const CANCELLATION: readonly Row[] = [
   ['personCancels, asks -> true, cancels', cancelled],
-  ['silence, personCancels, asks -> true, reports -> 200', { state: 'cancelled' }],
+  ['asks -> false, personCancels -> 200, asks -> true, reports130, personCancels -> 409', cancelled],
+  ['silence, personCancels, is -> cancelled, asks -> true, reports -> 200', { state: 'cancelled' }],
   ['personCancels, silence', { state: 'cancelled' }],
   ['personCancels, restart, asks -> true, cancels', cancelled],
   ['cancels', { state: 'queued', message: /no person/ }],
