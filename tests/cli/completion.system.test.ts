@@ -2,9 +2,9 @@
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { bashCompletion, fishCompletion, zshCompletion } from '../../src/cli/completion.ts'
-import { cliWords, environmentOf, runCli } from '../support/cli.ts'
+import { environmentOf, runCli, startCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
@@ -14,7 +14,7 @@ const ZSH_DRIVER = join(import.meta.dirname, '../programs/type-and-tab.zsh')
 
 interface Place {
   readonly cwd: string
-  readonly env: Readonly<Record<string, string | undefined>>
+  readonly env: Readonly<Record<string, string>>
 }
 
 async function makePlace(): Promise<Place> {
@@ -142,38 +142,23 @@ describe.each<['bash' | 'zsh' | 'fish', Shell, readonly (readonly [string, strin
 testWith('userns', 'bash offers the hosts of the last denial, and the failed run', async () => {
   const place = await makePlace()
   const lookUp = 'getent hosts refused.example; getent hosts -- "-odd.example"; exit 3'
-  const [file = '', ...words] = cliWords(['--allow-host', 'other.example', '-c', lookUp])
-  const env = place.env as NodeJS.ProcessEnv
   expect(await bash(place, ['llm-do exec --allow-host ref']), 'the control').toEqual([''])
-  await execa(file, words, { cwd: place.cwd, env, extendEnv: false, reject: false })
+  await runCli(['--allow-host', 'other.example', '-c', lookUp], place)
   const [host = '', assigned = '', failed = ''] = await bash(place, [
     'llm-do exec --allow-host ref',
     'llm-do exec --allow-host=',
     'llm-do why ',
   ])
   expect([endOf(host), endOf(assigned)]).toEqual(['refused.example', 'refused.example'])
-  const { stdout } = await runCli(['why', '--list'], { program: 'llm-do', env: env as Record<string, string> })
+  const { stdout } = await runCli(['why', '--list'], { program: 'llm-do', env: place.env })
   expect(failed.split(' ')).toContain(stdout.toString().split(' ')[0])
 })
 
 testWith('userns', 'bash offers the run to kill', async () => {
   const place = await makePlace()
-  const [file = '', ...words] = cliWords(['-c', 'sleep 300'])
-  const run = execa(file, words, {
-    cwd: place.cwd,
-    env: place.env as NodeJS.ProcessEnv,
-    extendEnv: false,
-    reject: false,
-  })
-  onTestFinished(async () => {
-    run.kill()
-    await run
-  })
+  startCli(['-c', 'sleep 300'], place)
   const listed = async (): Promise<string> => {
-    const { stdout } = await runCli(['ps', '--json'], {
-      program: 'llm-do',
-      env: place.env as Record<string, string>,
-    })
+    const { stdout } = await runCli(['ps', '--json'], { program: 'llm-do', env: place.env })
     const runs = JSON.parse(stdout.toString()) as readonly { id: string; directory: string }[]
     return runs.find(({ directory }) => directory === place.cwd)?.id ?? ''
   }

@@ -1,9 +1,8 @@
 /** Live runs and pools as people see and end them: `ps`, `kill`, `pool stop`. */
 import { readFileSync, rmSync, symlinkSync } from 'node:fs'
-import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isAlive, keepers, startPool } from '../pool/pool.ts'
-import { cliWords, environmentOf, runCli } from '../support/cli.ts'
+import { runCli, startCli } from '../support/cli.ts'
 import { cliHere } from '../support/cli-here.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
@@ -44,18 +43,7 @@ const kill = async (as: User, ...words: readonly string[]) => {
 /** A run that lasts, in a new directory, in the list of its user; ended with the test. */
 async function longRun(as: User, options: readonly string[] = []) {
   const cwd = await temporaryDirectory({ owner: as, mode: 0o755 })
-  const [file = '', ...words] = cliWords([...options, '--', 'sleep', '300'], { as })
-  const child = execa(file, words, {
-    cwd,
-    env: { ...environmentOf(as), HOME: cwd },
-    extendEnv: false,
-    reject: false,
-    stdio: 'ignore',
-  })
-  onTestFinished(async () => {
-    child.kill()
-    await child
-  })
+  const child = startCli([...options, '--', 'sleep', '300'], { as, cwd })
   const own = async () => (await ps(as)).find(({ directory }) => directory === cwd)
   await expect.poll(own).toBeDefined()
   return { cwd, child, listed: (await own()) as Listed, own }

@@ -1,15 +1,14 @@
 /** The doctor's answers where something is wrong: on a machine that can run nothing, and where a wall is missing. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import type { DoctorReport } from '../../src/doctor/checks.ts'
-import { type CliOptions, cliWords, environmentOf, runCli } from '../support/cli.ts'
+import { type CliOptions, runCli, startCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { oncePerFile, startDocker } from '../support/docker.ts'
 import { kernelThat, type Refusal } from '../support/kernel.ts'
 import { describeWith } from '../support/needs.ts'
-import { currentUser, PLAIN_ID } from '../support/users.ts'
+import { PLAIN_ID } from '../support/users.ts'
 
 async function doctor(
   words: readonly string[],
@@ -44,17 +43,10 @@ describeWith(['userns', 'gcc'], 'the doctor', () => {
 
   // Its status when it was not stopped: tests/cli/doctor.test.ts.
   test('names a row of the contract that is broken, and stops after it when it is asked to', async () => {
-    const words = cliWords(['doctor', '--self-test', '--engine=unshare'], {
+    const running = startCli(['doctor', '--self-test', '--engine=unshare'], {
       program: 'llm-do',
       through: await kernelThat([KEEPS_ROOT]),
-    })
-    const [file = '', ...argv] = words
-    const HOME = await temporaryDirectory()
-    const running = execa(file, argv, {
-      cwd: HOME,
-      env: { ...environmentOf(currentUser()), HOME },
-      extendEnv: false,
-      reject: false,
+      cwd: await temporaryDirectory(),
     })
     const read = { text: '' }
     running.stdout.on('data', (chunk: Buffer) => {

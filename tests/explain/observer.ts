@@ -1,26 +1,17 @@
 /** An observer that is killed or hangs, and the rights that it has; for one engine. */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import type { Engine } from '../escape/chain.ts'
-import { cliWords } from '../support/cli.ts'
+import { startCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { childrenOf, commOf, descendantsOf, readOr, until } from '../support/processes.ts'
 import { currentUser } from '../support/users.ts'
 import { makeSite, run, sh } from './explain.ts'
-
-interface Running {
-  readonly child: ChildProcess
-  readonly launcher: number
-  readonly observer: number
-  readonly result: Promise<Result>
-}
 
 const observerBelow = (pid: number): number | undefined =>
   [pid, ...descendantsOf(pid)].flatMap(childrenOf).find((one) => commOf(one) === 'observer')
@@ -45,21 +36,14 @@ function opened(pid: number): readonly string[] {
 const isGone = (pid: number): boolean => !/^State:\t[RSDT]/m.test(readOr(`/proc/${pid}/status`))
 
 /** A command that waits for a file, and then writes. */
-async function begin(
-  engine: Engine,
-  options: readonly string[] = [],
-  mark = 'none',
-): Promise<Running & { cwd: string }> {
+async function begin(engine: Engine, options: readonly string[] = [], mark = 'none') {
   const { cwd } = await makeSite()
   const script = `: ${mark}; echo begun >&2; while [ ! -e go ]; do sleep 0.02; done; mkdir made`
   const words = ['--json', '--explain', '--engine', engine, ...options, '--', ...sh(script)]
-  const [file = '', ...argv] = cliWords(words)
-  const env = { PATH: process.env['PATH'], HOME: await temporaryDirectory(), TMPDIR: process.env['TMPDIR'] }
-  const child = spawn(file, argv, { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  const text: Buffer[] = []
-  child.stdout.on('data', (chunk: Buffer) => text.push(chunk))
-  const result = once(child, 'close').then(() => JSON.parse(Buffer.concat(text).toString() || '{}') as Result)
+  const home = await temporaryDirectory()
+  // The record of a run whose launcher is killed stays until the next run.
+  const child = startCli(words, { cwd, env: { HOME: home, XDG_RUNTIME_DIR: home } })
+  const result = child.then(({ stdout }) => JSON.parse(stdout || '{}') as Result)
   const observer = await until('an observer', () => observerBelow(child.pid ?? 0))
   const launcher = parentOf(observer)
   // Before its command begins, an observer is still giving up what it has from its launcher.

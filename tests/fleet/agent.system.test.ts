@@ -2,9 +2,8 @@
 import { createHmac } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
-import { expect, onTestFinished, test } from 'vitest'
-import { cliWords } from '../support/cli.ts'
+import { expect, test } from 'vitest'
+import { startCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
@@ -24,32 +23,14 @@ interface AgentOptions {
 /** An agent with its own state, gone with the test. */
 async function startAgent(server: ProtocolServer, { words = [], env = {}, home }: AgentOptions = {}) {
   const cwd = home ?? (await temporaryDirectory())
-  const [file = '', ...argv] = cliWords(['agent', '--poll', '50ms', '--slots', '2', ...words], {
+  const child = startCli(['agent', '--poll', '50ms', '--slots', '2', ...words], {
     program: 'llm-do',
     through: TIED,
-  })
-  const child = execa(file, argv, {
     cwd,
-    env: {
-      PATH: process.env.PATH,
-      HOME: cwd,
-      XDG_STATE_HOME: cwd,
-      SERVER_URL: server.url,
-      WORKER_ID: 'w1',
-      WORKER_TOKEN_SECRET: SECRET,
-      ...env,
-    },
-    extendEnv: false,
-    reject: false,
-    stdin: 'ignore',
-    all: true,
-  })
-  onTestFinished(async () => {
-    child.kill('SIGKILL')
-    await child
+    env: { XDG_STATE_HOME: cwd, SERVER_URL: server.url, WORKER_ID: 'w1', WORKER_TOKEN_SECRET: SECRET, ...env },
   })
   const said: string[] = []
-  child.all?.on('data', (chunk: Buffer) => said.push(chunk.toString()))
+  child.all.on('data', (chunk: Buffer) => said.push(chunk.toString()))
   const tasks = (): readonly string[] => {
     const fleet = join(cwd, 'llm-do/fleet')
     return existsSync(fleet) ? readdirSync(fleet).flatMap((name) => readdirSync(join(fleet, name, 'tasks'))) : []

@@ -1,10 +1,9 @@
 /** `llm-do batch`: every line has one result, whatever happens to the batch. */
 import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { lockOf } from '../../src/os/file-lock.ts'
-import { cliWords, runCli } from '../support/cli.ts'
+import { runCli, startCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 
@@ -34,21 +33,8 @@ async function batchOf(text: string, words: readonly string[] = []) {
 async function start(tasks: readonly object[], words: readonly string[]) {
   const cwd = await temporaryDirectory()
   writeFileSync(join(cwd, 'in'), input(tasks))
-  const run = (more: readonly string[] = []) => {
-    const [file = '', ...argv] = cliWords(['batch', 'in', '--results', 'out', ...words, ...more], { program: 'llm-do' })
-    const child = execa(file, argv, {
-      cwd,
-      env: { PATH: process.env.PATH, HOME: cwd },
-      extendEnv: false,
-      reject: false,
-      stdin: 'ignore',
-    })
-    onTestFinished(async () => {
-      child.kill('SIGKILL')
-      await child
-    })
-    return child
-  }
+  const run = (more: readonly string[] = []) =>
+    startCli(['batch', 'in', '--results', 'out', ...words, ...more], { program: 'llm-do', cwd })
   const out = join(cwd, 'out')
   const read = (): string => {
     try {

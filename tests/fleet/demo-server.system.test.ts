@@ -1,9 +1,8 @@
 /** `llm-do agent --demo-server`: one command is a server, its page and an agent. */
 import { readdirSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { execa } from 'execa'
-import { expect, onTestFinished, test } from 'vitest'
-import { cliWords, runCli } from '../support/cli.ts'
+import { expect, test } from 'vitest'
+import { runCli, startCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
@@ -12,13 +11,8 @@ import { TIED } from '../support/processes.ts'
 describeWith('userns', 'agent --demo-server', () => {
   async function startDemo() {
     const [home, temporary] = [await temporaryDirectory(), await temporaryDirectory()]
-    const [file = '', ...argv] = cliWords(['agent', '--demo-server'], { program: 'llm-do', through: TIED })
-    const env = { PATH: process.env.PATH, HOME: home, TMPDIR: temporary }
-    const child = execa(file, argv, { cwd: home, env, extendEnv: false, reject: false, stdin: 'ignore' })
-    onTestFinished(async () => {
-      child.kill('SIGKILL')
-      await child
-    })
+    const env = { TMPDIR: temporary }
+    const child = startCli(['agent', '--demo-server'], { program: 'llm-do', through: TIED, cwd: home, env })
     for await (const url of createInterface(child.stdout)) return { child, home, temporary, url }
     throw new Error(`it has ended without an address: ${(await child).stderr}`)
   }

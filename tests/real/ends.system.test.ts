@@ -1,35 +1,11 @@
 /** The end of a run: by a signal to the runner, by the timeout, by its own output; and nothing delays it. */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { execa } from 'execa'
-import { expect, onTestFinished, test } from 'vitest'
-import { cliWords } from '../support/cli.ts'
+import { expect, test } from 'vitest'
+import { cliWords, startCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { directoryWith } from './directory.ts'
-
-/** Starts a script that prints `ready` when it is. */
-async function start(script: string, options: readonly string[] = []) {
-  const [file = '', ...words] = cliWords([...options, '-c', script])
-  const env = { PATH: process.env.PATH, TMPDIR: process.env.TMPDIR, HOME: await directoryWith() }
-  const cwd = await directoryWith()
-  const child = spawn(file, words, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  const [out, err]: [Buffer[], Buffer[]] = [[], []]
-  child.stderr.on('data', (chunk: Buffer) => err.push(chunk))
-  child.stdout.on('data', (chunk: Buffer) => out.push(chunk))
-  return {
-    cwd,
-    ready: once(child.stdout, 'data'),
-    signal: (name: NodeJS.Signals) => void child.kill(name),
-    end: once(child, 'close').then(([status, killedBy]) => ({
-      status: status as number | null,
-      killedBy: killedBy as string | null,
-      out: Buffer.concat(out).toString(),
-      err: Buffer.concat(err).toString(),
-    })),
-  }
-}
 
 /** Processes that try to stay: daemons that ignore signals in their own sessions, and a stopped one. */
 const STAYERS = (mark: string) =>
@@ -42,16 +18,14 @@ describeWith(['userns'], 'a signal to the runner', () => {
       const mark = newMark()
       const before = await takeSnapshot({ mark })
       const trap = `trap 'echo tidy; exit 3' ${name.slice(3)}`
-      const { ready, signal, end } = await start(`${trap}; ${STAYERS(mark)}; while :; do sleep 0.1; done`)
-      await ready
-      signal(name)
-      expect(await end).toMatchObject({
-        status: 3,
-        killedBy: null,
-        out: 'ready\ntidy\n',
-        // The shell may say first how its last child ended.
-        err: expect.stringMatching(`^(\\w+\n)?llm-do: cancelled by ${name}(; \\d+ process(es)? killed)?\n$`),
-      })
+      const script = `${trap}; ${STAYERS(mark)}; while :; do sleep 0.1; done`
+      const child = startCli(['-c', script], { cwd: await directoryWith(), env: { HOME: await directoryWith() } })
+      await once(child.stdout, 'data')
+      child.kill(name)
+      const { exitCode, stdout, stderr } = await child
+      expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: 'ready\ntidy' })
+      // The shell may say first how its last child ended.
+      expect(stderr).toMatch(new RegExp(`^(\\w+\n)?llm-do: cancelled by ${name}(; \\d+ process(es)? killed)?$`))
       await expectNothingLeft({ before, mark })
     },
   )

@@ -2,8 +2,6 @@
  * PID 1 of a sandbox, or its launcher, is killed from outside: the report says whether the command had begun. A caller that
  * runs a command again after `setup` must never run it twice.
  */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { chmodSync, copyFileSync, existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -13,7 +11,7 @@ import { nativeDirectory } from '../../src/os/native-programs.ts'
 import { explainLost } from '../../src/report/explain-failure.ts'
 import { ENGINES, makeTestSite, sh, type TestSite, words } from '../escape/chain.ts'
 import { begin, planOnce } from '../escape/launch.ts'
-import { cliWords, runCli } from '../support/cli.ts'
+import { runCli, startCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
@@ -31,19 +29,6 @@ const COUNT = sh('echo printed; echo begun >>/zone/count; exec sleep 600')
 const begun = ({ zone }: TestSite): string => readOr(join(zone, 'count'))
 const whenBegun = (site: TestSite): Promise<true> => until('the command', () => begun(site) !== '' || undefined)
 
-interface EndedRun {
-  readonly status: number | null
-  readonly stdout: string
-  readonly stderr: string
-}
-
-function endOf(child: ChildProcess): Promise<EndedRun> {
-  const text = { stdout: '', stderr: '' }
-  child.stdout?.on('data', (chunk: Buffer) => (text.stdout += chunk.toString()))
-  child.stderr?.on('data', (chunk: Buffer) => (text.stderr += chunk.toString()))
-  return once(child, 'close').then(([status]) => ({ status: status as number | null, ...text }))
-}
-
 interface Call {
   readonly site: TestSite
   readonly home: string
@@ -51,13 +36,8 @@ interface Call {
   readonly engine: (typeof ENGINES)[number]
 }
 
-function start({ site, home, options, engine }: Call, command: readonly string[]): ChildProcess {
-  const [file = '', ...argv] = cliWords(words(site, { engine, options }, command))
-  const env = { PATH: process.env['PATH'], HOME: home, XDG_RUNTIME_DIR: home }
-  const child = spawn(file, argv, { cwd: site.base, env, stdio: ['ignore', 'pipe', 'pipe'] })
-  onTestFinished(() => void child.kill('SIGKILL'))
-  return child
-}
+const start = ({ site, home, options, engine }: Call, command: readonly string[]) =>
+  startCli(words(site, { engine, options }, command), { cwd: site.base, env: { HOME: home, XDG_RUNTIME_DIR: home } })
 
 /** As a caller that has this plan in the cache already, or not: then node starts launch. */
 const WAYS = ['first', 'repeated'] as const
@@ -67,7 +47,7 @@ const CASES = ENGINES.flatMap((engine) => WAYS.map((way) => ({ engine, way })))
 async function prepareWay(call: Call, way: (typeof WAYS)[number]): Promise<void> {
   if (way === 'first') return
   const [shell = ''] = COUNT
-  expect((await endOf(start(call, [shell, '-c', 'true']))).status).toBe(0)
+  expect((await start(call, [shell, '-c', 'true'])).exitCode).toBe(0)
 }
 
 const TOLD =
@@ -79,10 +59,9 @@ describeWith('userns', 'a run whose sandbox was killed from outside after its co
     const call = { site, home: await temporaryDirectory(), engine, options: ['--json'] }
     await prepareWay(call, way)
     const runner = start(call, COUNT)
-    const ended = endOf(runner)
     await whenBegun(site)
     process.kill(await initBelow(runner.pid ?? 0), 'SIGKILL')
-    const { status, stdout } = await ended
+    const { exitCode: status, stdout } = await runner
     const result = JSON.parse(stdout)
     expect({ status, ...result }).toMatchObject({
       status: 137,

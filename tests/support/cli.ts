@@ -6,6 +6,7 @@
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
+import { onTestFinished } from 'vitest'
 import { newDirectory } from './directory.ts'
 import { becoming, checkoutFor, currentUser, type User } from './users.ts'
 
@@ -47,6 +48,29 @@ export const cliWords = (
   argv: readonly string[],
   { as = currentUser(), program, through = [] }: Pick<CliOptions, 'as' | 'program' | 'through'> = {},
 ): readonly string[] => [...through, ...becoming(as), programFor(as, program), ...argv]
+
+interface StartOptions extends Pick<CliOptions, 'as' | 'program' | 'through' | 'env'> {
+  /** Also its HOME where `env` names none. */
+  readonly cwd: string
+}
+
+/** Starts the command, for tests that need the process while it runs; ended with the test. */
+export function startCli(argv: readonly string[], { cwd, env, ...options }: StartOptions) {
+  const [file = '', ...words] = cliWords(argv, options)
+  const child = execa(file, words, {
+    cwd,
+    env: { ...environmentOf(options.as ?? currentUser()), HOME: cwd, ...env },
+    extendEnv: false,
+    reject: false,
+    stdin: 'ignore',
+    all: true,
+  })
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await child
+  })
+  return child
+}
 
 const homes = new Map<User, Promise<string>>()
 
