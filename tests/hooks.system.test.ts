@@ -2,9 +2,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { follow, newSite, type Ran, runScript, type Site, writeFiles } from './cli/follow-instructions.ts'
+import { follow, newSite, runScript, type Site, writeFiles } from './cli/follow-instructions.ts'
 import { type Instructions, readInstructions } from './cli/page.ts'
-import type { Files } from './real/directory.ts'
+import type { Files, TextRun } from './real/directory.ts'
 import { describeWith, type Need, testWith } from './support/needs.ts'
 
 const PAGES = join(import.meta.dirname, '../docs/guide')
@@ -39,7 +39,7 @@ describeWith(['bwrap', 'userns'], 'the hook for commands of the model', () => {
   const entry = hooks.PreToolUse[0]?.hooks[0]?.command ?? ''
 
   /** Acts as the client: sh starts the entry with the call on stdin. */
-  async function hooked(input: string, site: Site): Promise<Ran> {
+  async function hooked(input: string, site: Site): Promise<TextRun> {
     await writeFiles(files, site)
     return runScript(`exec sh -c ${quoted(entry)}`, site, { input })
   }

@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { execa } from 'execa'
-import { type Files, fill } from '../real/directory.ts'
+import { type Files, fill, type TextRun } from '../real/directory.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
 import type { Instructions } from './page.ts'
@@ -28,12 +28,6 @@ export async function writeFiles(files: Files, { home, work }: Site): Promise<vo
     await (name.startsWith('~/') ? fill(home, { [name.slice(2)]: text }) : fill(work, { [name]: text }))
 }
 
-export interface Ran {
-  readonly status: number | undefined
-  readonly out: string
-  readonly err: string
-}
-
 export interface RunOptions {
   /** Of the variables of the reader. */
   readonly env?: Readonly<Record<string, string>>
@@ -42,7 +36,7 @@ export interface RunOptions {
   readonly input?: string
 }
 
-export async function runScript(script: string, site: Site, options: RunOptions = {}): Promise<Ran> {
+export async function runScript(script: string, site: Site, options: RunOptions = {}): Promise<TextRun> {
   const { env = {}, through = [], input } = options
   const [file = '', ...words] = [...through, 'bash', '-e', '-c', script]
   const { exitCode, stdout, stderr } = await execa(file, words, {
@@ -55,7 +49,7 @@ export async function runScript(script: string, site: Site, options: RunOptions 
   return { status: exitCode, out: stdout, err: stderr }
 }
 
-export async function follow({ files, script }: Instructions, site: Site, options: RunOptions = {}): Promise<Ran> {
+export async function follow({ files, script }: Instructions, site: Site, options: RunOptions = {}): Promise<TextRun> {
   await writeFiles(files, site)
   return runScript(script, site, options)
 }

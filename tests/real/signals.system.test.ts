@@ -77,28 +77,22 @@ const COUNTED = ['HUP', 'USR1', 'USR2', 'ALRM'] as const
 const COUNTS = `n=0; ${COUNTED.map((name) => `trap 'echo got ${name}; n=$((n+1))' ${name}; `).join('')}echo ready; while [ $n -lt ${COUNTED.length} ]; do sleep 0.05; done; exit 3`
 
 /** Each is waited for: two of them at once may reach a shell in any order. */
-async function sendEach(pid: number, said: () => string): Promise<void> {
+async function expectEach({ child, said }: Started): Promise<void> {
+  const ended = once(child, 'close')
   await until('the command, ready', () => (said().includes('ready') ? true : undefined))
   for (const name of COUNTED) {
-    process.kill(pid, `SIG${name}`)
+    child.kill(`SIG${name}`)
     await until(name, () => (said().includes(`got ${name}`) ? true : undefined))
   }
+  expect(await ended).toEqual([3, null])
 }
 
 const EXEC = [program, 'exec', '--timeout', '60s']
 
 describeWith('userns', 'signals of a caller reach the command, which ends as it wants', () => {
-  test('by node, and by the client, with JSON too', async () => {
+  test('by node, and by the client', async () => {
     const home = await directoryWith()
-    for (const words of [
-      [...EXEC, '-c', COUNTS],
-      [...EXEC, '-c', COUNTS],
-    ]) {
-      const { child, said } = await start(words, { home })
-      const ended = once(child, 'close')
-      await sendEach(child.pid ?? 0, said)
-      expect(await ended).toEqual([3, null])
-    }
+    for (const _ of ['first', 'repeated']) await expectEach(await start([...EXEC, '-c', COUNTS], { home }))
   })
 
   test.each([
@@ -107,19 +101,13 @@ describeWith('userns', 'signals of a caller reach the command, which ends as it 
     ['--tty'],
     ['--explain'],
   ])('with %s %s %s %s %s', async (...options) => {
-    const { child, said } = await start([...EXEC, ...options, '-c', COUNTS])
-    const ended = once(child, 'close')
-    await sendEach(child.pid ?? 0, said)
-    expect(await ended).toEqual([3, null])
+    await expectEach(await start([...EXEC, ...options, '-c', COUNTS]))
   })
 
   test('by `exec --in`, and those of its supervisor reach the first one', async () => {
     const { start: begin, cwd, llmDo, listed, ended } = await backgroundOf(currentUser())
     const name = await begin('--', 'sh', '-c', COUNTS)
-    const { child, said } = await start([program, 'exec', '--in', name, '--', 'sh', '-c', COUNTS], { home: cwd })
-    const end = once(child, 'close')
-    await sendEach(child.pid ?? 0, said)
-    expect(await end).toEqual([3, null])
+    await expectEach(await start([program, 'exec', '--in', name, '--', 'sh', '-c', COUNTS], { home: cwd }))
     const launch = (await listed(name))?.pid ?? 0
     const supervisor = Number(/^PPid:\t(\d+)$/m.exec(readOr(`/proc/${launch}/status`))?.[1])
     expect(commandOf(supervisor)).toMatch(/^node .*cli/)

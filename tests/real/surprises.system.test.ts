@@ -1,6 +1,6 @@
 /** Behaviour that a user of Docker, bubblewrap or a plain shell would take for granted. */
-import { mkdir, readdir, stat } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
@@ -31,21 +31,6 @@ describeWith(['userns'], "the caller's directory", () => {
     // Without the option the same script has its way.
     await textHere(['--profile', 'task', '--', 'sh', '-c', script], { cwd })
     expect((await readdir(cwd)).toSorted()).toEqual(['gone', 'here.txt', 'made', 'out'])
-  })
-
-  test.each([
-    ['itself', '--rw', '.', '/workspace'],
-    ['its parent', '--rw', '..', undefined],
-    ['another name inside', '--rw', '.:/code', '/code'],
-  ])('is where the command starts, and writes, when %s is shown', async (_what, flag, source, inside) => {
-    const cwd = join(await temporaryDirectory(), 'project')
-    await mkdir(cwd)
-    const { status, out } = await textHere([flag, source, '--', 'sh', '-c', 'touch made; pwd; ls /workspace'], {
-      cwd,
-    })
-    expect([status, out.split('\n')[0]]).toEqual([inside === '/workspace' ? 0 : 2, inside ?? cwd])
-    expect(await readdir(cwd)).toEqual(['made'])
-    expect(await readdir(dirname(cwd))).toEqual(['project'])
   })
 })
 
