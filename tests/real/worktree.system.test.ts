@@ -85,20 +85,6 @@ describeWith(['userns', 'git'], 'in a linked worktree', () => {
     expect([await look(copy), await look(checkout)]).toEqual([false, true])
   })
 
-  test.each(['.ssh', 'main/.git', 'main/.git/worktrees/checkout', '.'])(
-    'a hostile one that names %s of another user shows nothing of it',
-    async (named) => {
-      const { base } = await worktree()
-      mkdirSync(join(base, '.ssh'))
-      writeFileSync(join(base, '.ssh/key'), 's3cret\n')
-      const hostile = join(base, 'hostile')
-      mkdirSync(hostile)
-      writeFileSync(join(hostile, '.git'), `gitdir: ${join(base, named)}\n`)
-      const { out } = await textHere(['--', 'ls', '-A', base, join(base, named)], { cwd: hostile })
-      expect(out).toBe('')
-    },
-  )
-
   test('the repository is found again when git has put its records right', async () => {
     const { base, checkout } = await worktree()
     const moved = join(base, 'moved')
