@@ -42,8 +42,9 @@ const steering = Object.fromEntries(
 function newCopy(directory, index) {
   const checkout = join(directory, `${index}`)
   copyTo(checkout, { isBuilt: true })
-  const places = Object.fromEntries(['runtime', 'state', 'tmp'].map((name) => [name, `${checkout}-${name}`]))
+  const places = Object.fromEntries(['runtime', 'state', 'shared'].map((name) => [name, `${checkout}-${name}`]))
   for (const place of Object.values(places)) mkdirSync(place, { mode: 0o700 })
+  chmodSync(places.shared, 0o1777)
   return {
     checkout,
     /** The sources of the copy's last build, before the last row was undone. */

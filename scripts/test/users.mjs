@@ -23,8 +23,8 @@ import { checkout, environment, isRoot, PATH } from './programs.mjs'
 /** Ids without an entry in passwd, which is the harder case. tests/support/users.ts has 65533 for the plain user of a test that root runs. */
 const FIRST_PLAIN_ID = 65520
 
-/** Where the product keeps what belongs to root (src/host/own-directory.ts). */
-const PLACES_OF_ROOT = { '/run/llm-do': 'runtime', '/var/lib/llm-do': 'state' }
+/** Where the product keeps what belongs to root (src/host/own-directory.ts), and the layers of everybody (src/cow/state-directory.ts). */
+const PLACES_OF_ROOT = { '/run/llm-do': 'runtime', '/var/lib/llm-do': 'state', '/var/tmp': 'shared' }
 
 /** The directory of this run: temporary files, homes and the plain user's checkout. Removed at the end, also after Ctrl-C. */
 export function makeRunDirectory() {
@@ -64,9 +64,9 @@ export function copyTo(directory, { isBuilt = false } = {}) {
 /** How a lane starts: program, words, directory and environment. */
 export function laneFor({ user, index, directory, copy, require }) {
   const tmp = join(directory, `${user[0]}${index}`)
-  const places = { tmp, home: `${tmp}-home`, runtime: `${tmp}-runtime`, state: `${tmp}-state` }
+  const places = { tmp, home: `${tmp}-home`, runtime: `${tmp}-runtime`, state: `${tmp}-state`, shared: `${tmp}-shared` }
   for (const place of Object.values(places)) mkdirSync(place)
-  chmodSync(places.tmp, 0o1777)
+  for (const place of [places.tmp, places.shared]) chmodSync(place, 0o1777)
   for (const place of [places.home, places.runtime, places.state]) chmodSync(place, 0o700)
   const env = { LLM_DO_TEST_REQUIRE: require, TMPDIR: places.tmp }
   const lane = ['scripts/test/lane.mjs']
