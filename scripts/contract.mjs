@@ -23,18 +23,26 @@ const comment = (text) => (text === undefined || text === '' ? '' : ` /* ${text}
 const remark = ({ words, reader, about }) =>
   [words.join(' '), `read by ${reader}`, about].filter((part) => part !== undefined && part !== '').join('; ')
 
-/** An enum, a macro that lists its members next to their names, and their number. */
-function enumeration(type, prefix, last, names) {
+/** An enum whose members have numbers of the contract, or follow each other. */
+function enumeration(type, prefix, names) {
   const members = names.map(({ name, value, about }) => {
     const set = value === undefined ? '' : ` = ${value}`
     return `  ${prefix}${upper(name)}${set},${comment(about)}`
   })
-  return [`enum ${type} {`, ...members, ...(last === undefined ? [] : [`  ${last},`]), '};', '']
+  return [`enum ${type} {`, ...members, '};', '']
 }
 
 const table = (macro, prefix, names, more = () => '') => [
   `#define ${macro}(ROW) \\`,
-  `${names.map((name) => `  ROW(${prefix}${upper(name)}, ${quote(name)}${more(name)})`).join(' \\\n')}`,
+  `${names.map(({ name, about }) => `  ROW(${prefix}${upper(name)}, ${quote(name)}${more(name)})${comment(about)}`).join(' \\\n')}`,
+  '',
+]
+
+/** The enum of a table: its members, from 0 on, and their number. */
+const membersOf = (type, macro, last) => [
+  `#define ROW(member, ...) member,`,
+  `enum ${type} { ${macro}(ROW) ${last} };`,
+  '#undef ROW',
   '',
 ]
 
@@ -66,27 +74,25 @@ export function header(contract, options) {
     '',
     ...Object.entries(constants).map(([name, { value, about }]) => `#define ${name} ${quote(value)}${comment(about)}`),
     '',
-    '/* Verbs of a launch file entry. */',
-    ...enumeration(
-      'verb',
+    '/* Verbs of a launch file entry: ROW(verb, name, number of words) */',
+    ...table(
+      'VERB_TABLE',
       'V_',
-      'VERBS',
       verbNames.map((name) => ({ name, about: remark(verbs[name]) })),
+      (name) => `, ${verbs[name].words.length}`,
     ),
-    '/* ROW(verb, name, number of words) */',
-    ...table('VERB_TABLE', 'V_', verbNames, (name) => `, ${verbs[name].words.length}`),
+    ...membersOf('verb', 'VERB_TABLE', 'VERBS'),
     `#define ENTRY_WORDS_MAX ${Math.max(...verbNames.map((name) => verbs[name].words.length))}`,
     '',
     '/* Kinds of frame. */',
     ...enumeration(
       'frame_kind',
       'FRAME_',
-      undefined,
       Object.entries(frames).map(([name, { kind, about }]) => ({ name, value: kind, about })),
     ),
     '/* How a run ended. */',
-    ...enumeration('reason', 'REASON_', 'REASONS', named(reasons)),
-    ...table('REASON_TABLE', 'REASON_', reasons),
+    ...table('REASON_TABLE', 'REASON_', named(reasons)),
+    ...membersOf('reason', 'REASON_TABLE', 'REASONS'),
     '/* Why the command was not executed: ROW(errno, code of the error, words, hint) */',
     ...failureTable(contract.execFailures),
     '/* Signals by number, from 1 on. */',
@@ -97,23 +103,21 @@ export function header(contract, options) {
     ...enumeration(
       'net_verdict',
       'NET_',
-      undefined,
       Object.entries(netVerdicts).map(([name, { value, about }]) => ({ name, value, about })),
     ),
-    ...table('NET_VERDICT_TABLE', 'NET_', Object.keys(netVerdicts)),
+    ...table('NET_VERDICT_TABLE', 'NET_', named(Object.keys(netVerdicts))),
     '/* Kinds of refusal. */',
     ...enumeration(
       'observation',
       'OBSERVED_',
-      undefined,
       Object.entries(observations).map(([name, { value, about }]) => ({ name, value, about })),
     ),
-    ...table('OBSERVATION_TABLE', 'OBSERVED_', Object.keys(observations)),
+    ...table('OBSERVATION_TABLE', 'OBSERVED_', named(Object.keys(observations))),
     '/* Keys of the status line. */',
     ...Object.keys({ ...status, ...guardStatus }).map((name) => `#define STATUS_${upper(name)} ${quote(name)}`),
     '',
     '/* The first words of a key: who calls, then where. */',
-    ...enumeration('key_word', 'KEY_', 'KEY_WORDS', named([...key.caller, ...key.place])),
+    ...enumeration('key_word', 'KEY_', named([...key.caller, ...key.place, 'words'])),
     `#define KEY_CALLER_WORDS ${key.caller.length}`,
     words('KEY_VARIABLES', keyVariables),
     '/* One of them is in every path of a toolchain. */',
@@ -167,17 +171,19 @@ export function module(contract) {
   const lines = [
     `/** The contract between the TypeScript and the C part. Made from ${SOURCE} by scripts/contract.mjs: change it there. Pure. */`,
     '',
-    ...Object.entries(constants).flatMap(([name, { value, about }]) => [
-      ...(about === undefined ? [] : [`/** ${about} */`]),
-      `export const ${name} = ${tsQuote(value)}`,
-    ]),
+    ...Object.entries(constants)
+      .filter(([, { reader }]) => reader !== 'C')
+      .flatMap(([name, { value, about }]) => [
+        ...(about === undefined ? [] : [`/** ${about} */`]),
+        `export const ${name} = ${tsQuote(value)}`,
+      ]),
     '',
-    '/** Verb of a launch file entry -> number of its words. The writer adds `end`. */',
+    '/** Verb of a launch file entry -> number of its words, which native/contract.yaml describes. The writer adds `end`. */',
     ...mapping(
       'VERBS',
       Object.entries(verbs)
         .filter(([name]) => name !== 'end')
-        .map(([name, verb]) => [name, verb.words.length, remark(verb)]),
+        .map(([name, verb]) => [name, verb.words.length]),
     ),
     '',
     '/** Kinds of frame. */',
@@ -231,8 +237,7 @@ export function module(contract) {
     '}',
     '',
     '/** Kinds of refusal. */',
-    ...list('OBSERVATIONS', Object.keys(observations)),
-    'export type Observation = (typeof OBSERVATIONS)[number]',
+    `export type Observation = ${Object.keys(observations).map(tsQuote).join(' | ')}`,
     '',
     '/** One thing that was refused, and how often. */',
     'export interface Observed {',
@@ -249,12 +254,6 @@ export function module(contract) {
     ...fields(status, ''),
     ...fields(guardStatus, '?'),
     '}',
-    '',
-    '/** Each key of it -> whether it is always there. */',
-    ...mapping('STATUS_KEYS', [
-      ...Object.entries(status).map(([name, type]) => [name, type]),
-      ...Object.entries(guardStatus).map(([name, type]) => [name, `${type}?`]),
-    ]),
     '',
     '/** Options whose value is SRC[:TARGET]. */',
     ...list('PLACE_OPTIONS', contract.placeOptions),

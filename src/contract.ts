@@ -34,34 +34,18 @@ export const LAUNCH_FILE_FD = 3
 export const RUN_FD = 4
 /** descriptor of a fork server: its socket, for a look by /proc/PID/fd */
 export const FORK_SERVER_FD = 5
-/** descriptor of launch where a launch file has net-terminate: the terminator's channel, for the helper net */
-export const TERMINATOR_FD = 5
-/** that come with a command: three streams, and the gate of a warm sandbox */
-export const FRAME_DESCRIPTORS_MAX = 4
 /** bytes of stdin in one frame */
 export const FRAME_DATA_MAX = 65536
-/** bytes of a command block: more than the kernel takes for argv and environment together (6 MiB) */
-export const FRAME_RUN_MAX = 16777216
 /** where the stager mounts the tree, in a mount namespace of its own: every Linux system has it, everybody may enter it, and nothing in the chain needs it */
 export const STAGING_DIRECTORY = '/sys'
-/** what is mounted over a hidden file */
-export const EMPTY_FILE = '/.hidden/file'
-/** likewise over a directory */
-export const EMPTY_DIRECTORY = '/.hidden/directory'
 /** init in the root of the tree */
 export const INIT_NAME = '.init'
 /** of a restricted sandbox: source of its connections, its name server, and where diverted connections arrive */
 export const NET_ADDRESS = '198.18.0.1'
-/** the same for listed IPv6 addresses (RFC 5180, benchmarks) */
-export const NET_ADDRESS_V6 = '2001:2::1'
 /** the host's own loopback, on the ports that the policy names */
 export const NET_LOCAL_NAME = 'host.llm-do.internal'
-/** addresses that stand for names (RFC 2544, benchmarks: no host has one, and browsers take them for public) */
-export const NET_POOL = '198.18.0.0/15'
 /** addresses that mean the sandbox itself, or nobody */
 export const NET_OWN_RANGES = '127.0.0.0/8 0.0.0.0/8 198.18.0.0/15 224.0.0.0/3 ::/127 2001:2::/48 ff00::/8'
-/** where diverted connections arrive */
-export const NET_DIVERT_PORT = 1
 /** HTTP proxy of a restricted sandbox, on NET_ADDRESS */
 export const NET_PROXY_PORT = 3128
 /** its SOCKS 5 proxy */
@@ -97,179 +81,93 @@ export const EXIT_NOT_FOUND = 127
 /** 128 + SIGKILL: a limit ended it, or nothing reported its end */
 export const EXIT_KILLED = 137
 
-/** Verb of a launch file entry -> number of its words. The writer adds `end`. */
+/** Verb of a launch file entry -> number of its words, which native/contract.yaml describes. The writer adds `end`. */
 export const VERBS = {
-  /** bwrap|unshare|none; read by launch, stager, init; none: no namespaces, and the host's own tree (sandbox/host-root.h) */
   engine: 1,
-  /** WORD; read by stager; bwrap's argv, its path first */
   word: 1,
-  /** self|fresh UID GID; read by stager; ids inside */
   identity: 3,
-  /** NAME; read by stager; engine unshare */
   hostname: 1,
-  /** none|restricted|host; read by launch, stager, init */
   net: 1,
-  /** ADDRESSES PATTERN; read by net; addresses that stand for a name inside, or for those below one (*.NAME) */
   'net-name': 2,
-  /** nftables|listeners; read by stager, init; what takes connections to the helper net */
   'net-by': 1,
-  /** ADDRESSES PORT|*; read by stager, init; connections that go to the helper net */
   'net-divert': 2,
-  /** ADDRESS PORT; read by stager, init; a listener for the helper: in the place of nftables, where the address may mean all (0.0.0.0, ::), and for a port of the loopback that leads to the host */
   'net-listen': 2,
-  /** NAME ADDRESS PORTS|none; read by net; where a name leads, one entry an address; PORTS: on these the address needs no rule of its own */
   'net-host': 3,
-  /** ADDRESS PORT INSIDE; read by net, stager, init; a server inside, on its port INSIDE, for clients of the host */
   'net-publish': 3,
-  /** PATTERN PORTS|* RULE; read by net; a name, *.NAME or ADDRESSES; RULE as the policy has it */
   'net-allow': 3,
-  /** PATTERN PORTS|* RULE; read by net */
   'net-deny': 3,
-  /** read by stager, init; HTTP and SOCKS proxies are there */
   'net-proxy': 0,
-  /** NAME PORT; read by launch, net; connections that go to the terminator */
   'net-terminate': 2,
-  /** HOST PORT AUTHORIZATION|none; read by net; the operator's proxy, through which hosts are reached; launch hides the last word from all others */
   'net-upstream': 3,
-  /** PATTERN PORTS|* RULE; read by net; hosts that are reached without it */
   'net-direct': 3,
-  /** later|ask; read by launch, net; the owner of the run may allow more hosts (net/grants.h); ask: connections to other hosts wait for an answer */
   'net-grants': 1,
-  /** TARGET MODE; read by stager */
   directory: 2,
-  /** TARGET LINK; read by stager */
   symlink: 2,
-  /** TARGET MODE CONTENT; read by stager */
   file: 3,
-  /** TARGET SIZE INODES MODE; read by stager, init; init for Landlock */
   tmpfs: 4,
-  /** SOURCE TARGET; read by stager; the system tree, read-only */
   bind: 2,
-  /** SOURCE TARGET ro|rw|cow|copy DEV INO open|closed; read by stager, init; copy-on-write by an overlay or by a copy; UNIX sockets in it open or closed */
   zone: 6,
-  /** SOURCE TARGET DEV INO NUMBER; read by stager; a character device of the host, below /dev; NUMBER: its own */
   node: 5,
-  /** SOURCE TARGET; read by stager; a file of the tree in the place of another one of it, read-only */
   replace: 2,
-  /** DIRECTORY; read by stager; a cgroup file system is mounted there, and covered by what the tree has there */
   'cgroup-view': 1,
-  /** DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */
   cow: 3,
-  /** SOURCE TARGET PATH; read by launch, layers; a path below the zone */
   protect: 3,
-  /** SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */
   git: 3,
-  /** DIRECTORY NAMES; read by launch, layers; the caller's home; links at these names in it, which are separated by blanks, lead to what is protected */
   home: 2,
-  /** SOURCE TARGET PATTERN; read by launch, stager; what the command finds empty in a zone of any mode (lib/hide.h) */
   hide: 3,
-  /** DEV INO; read by launch; a file whose other names count */
   linked: 2,
-  /** PATH; read by init; below /proc */
   readonly: 1,
-  /** PATH; read by init; below /proc */
   mask: 1,
-  /** SOURCE PATH; read by init; a file of the tree in the place of one below /proc, read-only */
   'proc-file': 2,
-  /** on|off; read by init */
   landlock: 1,
-  /** FILTER|off; read by init; hexadecimal */
   seccomp: 1,
-  /** acts|all; read by launch, init; what the sandbox refuses is noted; all: also to calls that only ask about a file */
   observe: 1,
-  /** NUMBER SOFT HARD; read by init */
   rlimit: 3,
-  /** PATH; read by init */
   workdir: 1,
-  /** on|off; read by launch, init */
   terminal: 1,
-  /** COUNT; read by launch, init; processors; the command cannot change which */
   affinity: 1,
-  /** PARENT; read by launch; a directory */
   cgroup: 1,
-  /** FILE VALUE; read by launch; of the run's cgroup */
   set: 2,
-  /** FILE VALUE; read by launch; the same, as soon as the stager has gone */
   narrow: 2,
-  /** BYTES; read by launch; memory watchdog */
   watch: 1,
-  /** BYTES; read by launch; by how much writable zones may grow */
   'rw-size': 1,
-  /** MILLISECONDS; read by launch */
   'cpu-time': 1,
-  /** MILLISECONDS; read by launch */
   deadline: 1,
-  /** DIRECTORY; read by launch; run records */
   runs: 1,
-  /** DIRECTORY; read by launch, init; other commands of the user's may be run in the sandbox while it lives; where they are asked for (native/lib/exec-in-socket.h) */
   serve: 1,
-  /** NAME; read by launch; for people (llm-do ps) */
   profile: 1,
-  /** DIRECTORY; read by launch; for people: where the run was asked for */
   caller: 1,
-  /** read by launch; the end of stderr is kept for the report, unless that is a terminal */
   'keep-errors': 0,
-  /** MILLISECONDS; read by layers; how long the layer waits to be applied */
   keep: 1,
-  /** SECONDS NANOSECONDS; read by layers; CLOCK_REALTIME_COARSE before the zones were mounted */
   since: 2,
-  /** ID; read by layers; of the kernel that the layer was made under, which wrote nothing to the disk by itself */
   boot: 1,
-  /** SEAL; read by client; of all bytes after this entry */
   check: 1,
-  /** WORD; read by client; what the file was made for */
   key: 1,
-  /** PATH IDENTITY; read by client; what must be there */
   at: 2,
-  /** PATH IDENTITY; read by client; what must be in there */
   content: 2,
-  /** NAME VALUE; read by client; of the command's environment */
   variable: 2,
-  /** NAME; read by client; of the command's environment, with the value of the caller's --env NAME=VALUE */
   given: 1,
-  /** NAME VALUE; read by client; unless the caller has one */
   locale: 2,
-  /** NAME; read by client; or PREFIX*, taken from the caller */
   inherit: 1,
-  /** COUNT PLAN POOL; read by client, launch; how many directories have slots; SHA-256 of the plan and of what a warm sandbox is built from, before the slots are filled */
   slots: 3,
-  /** within|above PATH; read by client, launch; none of the directories is PATH, or below it or above it */
   apart: 2,
-  /** PATH; read by client, launch; the path of none ends with this one, with which names of protected files begin */
   step: 1,
-  /** PLACE DEV; read by client, launch; the directory of that number is on this one */
   device: 2,
-  /** PLACE; read by client, launch; no socket and no FIFO is found in the directory of that number */
   quiet: 1,
-  /** NAME; read by client; a variable that the caller must not have */
   unset: 1,
-  /** run|ask|block BY; read by client; of a plan under a worker: what is said of a command that no rule matches; BY is for the audit log */
   default: 2,
-  /** run|ask|block prefix|exact COUNT BY; read by client; of the worker, followed by so many token entries; the first that matches counts */
   rule: 4,
-  /** WORD; read by client; a word of a rule */
   token: 1,
-  /** BY; read by client; the text of -c may use shell syntax: each command of a list or pipe is judged; BY answers for people, where somebody does */
   syntax: 1,
-  /** NAME; read by client; the pool that may serve the plan */
   pool: 1,
-  /** read by client; the run ends with the process that started the client */
   parent: 0,
-  /** BYTES|all; read by client; most that is kept of each stream */
   capture: 1,
-  /** native|shell|task MEMBERS; read by client; the form of the JSON result, and those of its members that the plan knows, as text */
   result: 2,
-  /** FILE MEMBERS; read by client; the log that the run is appended to, and likewise the members of its line */
   audit: 2,
-  /** REASON MESSAGE HINT; read by client; the plan's words for a run that ended so; empty where it has none */
   reason: 3,
-  /** REASON LAYER OPERATION TARGET FIX KEY; read by client; what a run was refused that ended so */
   denial: 6,
-  /** DIRECTORY; read by client; changes to copy-on-write zones are applied where the command has succeeded; one of all directories for layers */
   apply: 1,
-  /** LINE; read by client; what --log prints */
   isolation: 1,
-  /** LINE; read by client; what people are told before the command starts */
   warning: 1,
 } as const
 
@@ -462,16 +360,7 @@ export interface ReachedHost {
 }
 
 /** Kinds of refusal. */
-export const OBSERVATIONS = [
-  'read-only',
-  'hidden-read',
-  'hidden-write',
-  'hidden-create',
-  'hidden-execute',
-  'hidden-socket',
-  'unreachable',
-] as const
-export type Observation = (typeof OBSERVATIONS)[number]
+export type Observation = 'read-only' | 'hidden-read' | 'hidden-write' | 'hidden-create' | 'hidden-execute' | 'hidden-socket' | 'unreachable'
 
 /** One thing that was refused, and how often. */
 export interface Observed {
@@ -527,51 +416,6 @@ export interface LaunchStatus {
   readonly zonesGrown?: boolean
   readonly layer?: string
 }
-
-/** Each key of it -> whether it is always there. */
-export const STATUS_KEYS = {
-  reason: 'reason',
-  code: 'text',
-  exitCode: 'number',
-  signal: 'number',
-  exitStatus: 'number',
-  cancelledBy: 'number',
-  errno: 'number',
-  step: 'text',
-  path: 'text',
-  detail: 'text',
-  begunNs: 'number',
-  startedNs: 'number',
-  endedNs: 'number',
-  cpuUs: 'number',
-  peakMemory: 'number',
-  peakPids: 'number',
-  readBytes: 'number',
-  writeBytes: 'number',
-  oomKills: 'number',
-  pidsRefused: 'number',
-  throttledUs: 'number',
-  killed: 'number',
-  attempts: 'number?',
-  protected: 'attempts?',
-  setIds: 'number?',
-  setId: 'texts?',
-  hidden: 'number?',
-  hiddenPaths: 'texts?',
-  configLocked: 'boolean?',
-  unwatched: 'boolean?',
-  network: 'hosts?',
-  networkOmitted: 'number?',
-  networkLost: 'boolean?',
-  full: 'texts?',
-  observed: 'observations?',
-  observedOmitted: 'number?',
-  observedUnread: 'number?',
-  observerLost: 'boolean?',
-  said: 'text?',
-  zonesGrown: 'boolean?',
-  layer: 'text?',
-} as const
 
 /** Options whose value is SRC[:TARGET]. */
 export const PLACE_OPTIONS = [

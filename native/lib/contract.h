@@ -51,187 +51,99 @@
 #define EXIT_NOT_FOUND 127
 #define EXIT_KILLED 137 /* 128 + SIGKILL: a limit ended it, or nothing reported its end */
 
-/* Verbs of a launch file entry. */
-enum verb {
-  V_ENGINE, /* bwrap|unshare|none; read by launch, stager, init; none: no namespaces, and the host's own tree (sandbox/host-root.h) */
-  V_WORD, /* WORD; read by stager; bwrap's argv, its path first */
-  V_IDENTITY, /* self|fresh UID GID; read by stager; ids inside */
-  V_HOSTNAME, /* NAME; read by stager; engine unshare */
-  V_NET, /* none|restricted|host; read by launch, stager, init */
-  V_NET_NAME, /* ADDRESSES PATTERN; read by net; addresses that stand for a name inside, or for those below one (*.NAME) */
-  V_NET_BY, /* nftables|listeners; read by stager, init; what takes connections to the helper net */
-  V_NET_DIVERT, /* ADDRESSES PORT|*; read by stager, init; connections that go to the helper net */
-  V_NET_LISTEN, /* ADDRESS PORT; read by stager, init; a listener for the helper: in the place of nftables, where the address may mean all (0.0.0.0, ::), and for a port of the loopback that leads to the host */
-  V_NET_HOST, /* NAME ADDRESS PORTS|none; read by net; where a name leads, one entry an address; PORTS: on these the address needs no rule of its own */
-  V_NET_PUBLISH, /* ADDRESS PORT INSIDE; read by net, stager, init; a server inside, on its port INSIDE, for clients of the host */
-  V_NET_ALLOW, /* PATTERN PORTS|* RULE; read by net; a name, *.NAME or ADDRESSES; RULE as the policy has it */
-  V_NET_DENY, /* PATTERN PORTS|* RULE; read by net */
-  V_NET_PROXY, /* read by stager, init; HTTP and SOCKS proxies are there */
-  V_NET_TERMINATE, /* NAME PORT; read by launch, net; connections that go to the terminator */
-  V_NET_UPSTREAM, /* HOST PORT AUTHORIZATION|none; read by net; the operator's proxy, through which hosts are reached; launch hides the last word from all others */
-  V_NET_DIRECT, /* PATTERN PORTS|* RULE; read by net; hosts that are reached without it */
-  V_NET_GRANTS, /* later|ask; read by launch, net; the owner of the run may allow more hosts (net/grants.h); ask: connections to other hosts wait for an answer */
-  V_DIRECTORY, /* TARGET MODE; read by stager */
-  V_SYMLINK, /* TARGET LINK; read by stager */
-  V_FILE, /* TARGET MODE CONTENT; read by stager */
-  V_TMPFS, /* TARGET SIZE INODES MODE; read by stager, init; init for Landlock */
-  V_BIND, /* SOURCE TARGET; read by stager; the system tree, read-only */
-  V_ZONE, /* SOURCE TARGET ro|rw|cow|copy DEV INO open|closed; read by stager, init; copy-on-write by an overlay or by a copy; UNIX sockets in it open or closed */
-  V_NODE, /* SOURCE TARGET DEV INO NUMBER; read by stager; a character device of the host, below /dev; NUMBER: its own */
-  V_REPLACE, /* SOURCE TARGET; read by stager; a file of the tree in the place of another one of it, read-only */
-  V_CGROUP_VIEW, /* DIRECTORY; read by stager; a cgroup file system is mounted there, and covered by what the tree has there */
-  V_COW, /* DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */
-  V_PROTECT, /* SOURCE TARGET PATH; read by launch, layers; a path below the zone */
-  V_GIT, /* SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */
-  V_HOME, /* DIRECTORY NAMES; read by launch, layers; the caller's home; links at these names in it, which are separated by blanks, lead to what is protected */
-  V_HIDE, /* SOURCE TARGET PATTERN; read by launch, stager; what the command finds empty in a zone of any mode (lib/hide.h) */
-  V_LINKED, /* DEV INO; read by launch; a file whose other names count */
-  V_READONLY, /* PATH; read by init; below /proc */
-  V_MASK, /* PATH; read by init; below /proc */
-  V_PROC_FILE, /* SOURCE PATH; read by init; a file of the tree in the place of one below /proc, read-only */
-  V_LANDLOCK, /* on|off; read by init */
-  V_SECCOMP, /* FILTER|off; read by init; hexadecimal */
-  V_OBSERVE, /* acts|all; read by launch, init; what the sandbox refuses is noted; all: also to calls that only ask about a file */
-  V_RLIMIT, /* NUMBER SOFT HARD; read by init */
-  V_WORKDIR, /* PATH; read by init */
-  V_TERMINAL, /* on|off; read by launch, init */
-  V_AFFINITY, /* COUNT; read by launch, init; processors; the command cannot change which */
-  V_CGROUP, /* PARENT; read by launch; a directory */
-  V_SET, /* FILE VALUE; read by launch; of the run's cgroup */
-  V_NARROW, /* FILE VALUE; read by launch; the same, as soon as the stager has gone */
-  V_WATCH, /* BYTES; read by launch; memory watchdog */
-  V_RW_SIZE, /* BYTES; read by launch; by how much writable zones may grow */
-  V_CPU_TIME, /* MILLISECONDS; read by launch */
-  V_DEADLINE, /* MILLISECONDS; read by launch */
-  V_RUNS, /* DIRECTORY; read by launch; run records */
-  V_SERVE, /* DIRECTORY; read by launch, init; other commands of the user's may be run in the sandbox while it lives; where they are asked for (native/lib/exec-in-socket.h) */
-  V_PROFILE, /* NAME; read by launch; for people (llm-do ps) */
-  V_CALLER, /* DIRECTORY; read by launch; for people: where the run was asked for */
-  V_KEEP_ERRORS, /* read by launch; the end of stderr is kept for the report, unless that is a terminal */
-  V_KEEP, /* MILLISECONDS; read by layers; how long the layer waits to be applied */
-  V_SINCE, /* SECONDS NANOSECONDS; read by layers; CLOCK_REALTIME_COARSE before the zones were mounted */
-  V_BOOT, /* ID; read by layers; of the kernel that the layer was made under, which wrote nothing to the disk by itself */
-  V_CHECK, /* SEAL; read by client; of all bytes after this entry */
-  V_KEY, /* WORD; read by client; what the file was made for */
-  V_AT, /* PATH IDENTITY; read by client; what must be there */
-  V_CONTENT, /* PATH IDENTITY; read by client; what must be in there */
-  V_VARIABLE, /* NAME VALUE; read by client; of the command's environment */
-  V_GIVEN, /* NAME; read by client; of the command's environment, with the value of the caller's --env NAME=VALUE */
-  V_LOCALE, /* NAME VALUE; read by client; unless the caller has one */
-  V_INHERIT, /* NAME; read by client; or PREFIX*, taken from the caller */
-  V_SLOTS, /* COUNT PLAN POOL; read by client, launch; how many directories have slots; SHA-256 of the plan and of what a warm sandbox is built from, before the slots are filled */
-  V_APART, /* within|above PATH; read by client, launch; none of the directories is PATH, or below it or above it */
-  V_STEP, /* PATH; read by client, launch; the path of none ends with this one, with which names of protected files begin */
-  V_DEVICE, /* PLACE DEV; read by client, launch; the directory of that number is on this one */
-  V_QUIET, /* PLACE; read by client, launch; no socket and no FIFO is found in the directory of that number */
-  V_UNSET, /* NAME; read by client; a variable that the caller must not have */
-  V_DEFAULT, /* run|ask|block BY; read by client; of a plan under a worker: what is said of a command that no rule matches; BY is for the audit log */
-  V_RULE, /* run|ask|block prefix|exact COUNT BY; read by client; of the worker, followed by so many token entries; the first that matches counts */
-  V_TOKEN, /* WORD; read by client; a word of a rule */
-  V_SYNTAX, /* BY; read by client; the text of -c may use shell syntax: each command of a list or pipe is judged; BY answers for people, where somebody does */
-  V_POOL, /* NAME; read by client; the pool that may serve the plan */
-  V_PARENT, /* read by client; the run ends with the process that started the client */
-  V_CAPTURE, /* BYTES|all; read by client; most that is kept of each stream */
-  V_RESULT, /* native|shell|task MEMBERS; read by client; the form of the JSON result, and those of its members that the plan knows, as text */
-  V_AUDIT, /* FILE MEMBERS; read by client; the log that the run is appended to, and likewise the members of its line */
-  V_REASON, /* REASON MESSAGE HINT; read by client; the plan's words for a run that ended so; empty where it has none */
-  V_DENIAL, /* REASON LAYER OPERATION TARGET FIX KEY; read by client; what a run was refused that ended so */
-  V_APPLY, /* DIRECTORY; read by client; changes to copy-on-write zones are applied where the command has succeeded; one of all directories for layers */
-  V_ISOLATION, /* LINE; read by client; what --log prints */
-  V_WARNING, /* LINE; read by client; what people are told before the command starts */
-  V_END, /* read by all; the last entry */
-  VERBS,
-};
-
-/* ROW(verb, name, number of words) */
+/* Verbs of a launch file entry: ROW(verb, name, number of words) */
 #define VERB_TABLE(ROW) \
-  ROW(V_ENGINE, "engine", 1) \
-  ROW(V_WORD, "word", 1) \
-  ROW(V_IDENTITY, "identity", 3) \
-  ROW(V_HOSTNAME, "hostname", 1) \
-  ROW(V_NET, "net", 1) \
-  ROW(V_NET_NAME, "net-name", 2) \
-  ROW(V_NET_BY, "net-by", 1) \
-  ROW(V_NET_DIVERT, "net-divert", 2) \
-  ROW(V_NET_LISTEN, "net-listen", 2) \
-  ROW(V_NET_HOST, "net-host", 3) \
-  ROW(V_NET_PUBLISH, "net-publish", 3) \
-  ROW(V_NET_ALLOW, "net-allow", 3) \
-  ROW(V_NET_DENY, "net-deny", 3) \
-  ROW(V_NET_PROXY, "net-proxy", 0) \
-  ROW(V_NET_TERMINATE, "net-terminate", 2) \
-  ROW(V_NET_UPSTREAM, "net-upstream", 3) \
-  ROW(V_NET_DIRECT, "net-direct", 3) \
-  ROW(V_NET_GRANTS, "net-grants", 1) \
-  ROW(V_DIRECTORY, "directory", 2) \
-  ROW(V_SYMLINK, "symlink", 2) \
-  ROW(V_FILE, "file", 3) \
-  ROW(V_TMPFS, "tmpfs", 4) \
-  ROW(V_BIND, "bind", 2) \
-  ROW(V_ZONE, "zone", 6) \
-  ROW(V_NODE, "node", 5) \
-  ROW(V_REPLACE, "replace", 2) \
-  ROW(V_CGROUP_VIEW, "cgroup-view", 1) \
-  ROW(V_COW, "cow", 3) \
-  ROW(V_PROTECT, "protect", 3) \
-  ROW(V_GIT, "git", 3) \
-  ROW(V_HOME, "home", 2) \
-  ROW(V_HIDE, "hide", 3) \
-  ROW(V_LINKED, "linked", 2) \
-  ROW(V_READONLY, "readonly", 1) \
-  ROW(V_MASK, "mask", 1) \
-  ROW(V_PROC_FILE, "proc-file", 2) \
-  ROW(V_LANDLOCK, "landlock", 1) \
-  ROW(V_SECCOMP, "seccomp", 1) \
-  ROW(V_OBSERVE, "observe", 1) \
-  ROW(V_RLIMIT, "rlimit", 3) \
-  ROW(V_WORKDIR, "workdir", 1) \
-  ROW(V_TERMINAL, "terminal", 1) \
-  ROW(V_AFFINITY, "affinity", 1) \
-  ROW(V_CGROUP, "cgroup", 1) \
-  ROW(V_SET, "set", 2) \
-  ROW(V_NARROW, "narrow", 2) \
-  ROW(V_WATCH, "watch", 1) \
-  ROW(V_RW_SIZE, "rw-size", 1) \
-  ROW(V_CPU_TIME, "cpu-time", 1) \
-  ROW(V_DEADLINE, "deadline", 1) \
-  ROW(V_RUNS, "runs", 1) \
-  ROW(V_SERVE, "serve", 1) \
-  ROW(V_PROFILE, "profile", 1) \
-  ROW(V_CALLER, "caller", 1) \
-  ROW(V_KEEP_ERRORS, "keep-errors", 0) \
-  ROW(V_KEEP, "keep", 1) \
-  ROW(V_SINCE, "since", 2) \
-  ROW(V_BOOT, "boot", 1) \
-  ROW(V_CHECK, "check", 1) \
-  ROW(V_KEY, "key", 1) \
-  ROW(V_AT, "at", 2) \
-  ROW(V_CONTENT, "content", 2) \
-  ROW(V_VARIABLE, "variable", 2) \
-  ROW(V_GIVEN, "given", 1) \
-  ROW(V_LOCALE, "locale", 2) \
-  ROW(V_INHERIT, "inherit", 1) \
-  ROW(V_SLOTS, "slots", 3) \
-  ROW(V_APART, "apart", 2) \
-  ROW(V_STEP, "step", 1) \
-  ROW(V_DEVICE, "device", 2) \
-  ROW(V_QUIET, "quiet", 1) \
-  ROW(V_UNSET, "unset", 1) \
-  ROW(V_DEFAULT, "default", 2) \
-  ROW(V_RULE, "rule", 4) \
-  ROW(V_TOKEN, "token", 1) \
-  ROW(V_SYNTAX, "syntax", 1) \
-  ROW(V_POOL, "pool", 1) \
-  ROW(V_PARENT, "parent", 0) \
-  ROW(V_CAPTURE, "capture", 1) \
-  ROW(V_RESULT, "result", 2) \
-  ROW(V_AUDIT, "audit", 2) \
-  ROW(V_REASON, "reason", 3) \
-  ROW(V_DENIAL, "denial", 6) \
-  ROW(V_APPLY, "apply", 1) \
-  ROW(V_ISOLATION, "isolation", 1) \
-  ROW(V_WARNING, "warning", 1) \
-  ROW(V_END, "end", 0)
+  ROW(V_ENGINE, "engine", 1) /* bwrap|unshare|none; read by launch, stager, init; none: no namespaces, and the host's own tree (sandbox/host-root.h) */ \
+  ROW(V_WORD, "word", 1) /* WORD; read by stager; bwrap's argv, its path first */ \
+  ROW(V_IDENTITY, "identity", 3) /* self|fresh UID GID; read by stager; ids inside */ \
+  ROW(V_HOSTNAME, "hostname", 1) /* NAME; read by stager; engine unshare */ \
+  ROW(V_NET, "net", 1) /* none|restricted|host; read by launch, stager, init */ \
+  ROW(V_NET_NAME, "net-name", 2) /* ADDRESSES PATTERN; read by net; addresses that stand for a name inside, or for those below one (*.NAME) */ \
+  ROW(V_NET_BY, "net-by", 1) /* nftables|listeners; read by stager, init; what takes connections to the helper net */ \
+  ROW(V_NET_DIVERT, "net-divert", 2) /* ADDRESSES PORT|*; read by stager, init; connections that go to the helper net */ \
+  ROW(V_NET_LISTEN, "net-listen", 2) /* ADDRESS PORT; read by stager, init; a listener for the helper: in the place of nftables, where the address may mean all (0.0.0.0, ::), and for a port of the loopback that leads to the host */ \
+  ROW(V_NET_HOST, "net-host", 3) /* NAME ADDRESS PORTS|none; read by net; where a name leads, one entry an address; PORTS: on these the address needs no rule of its own */ \
+  ROW(V_NET_PUBLISH, "net-publish", 3) /* ADDRESS PORT INSIDE; read by net, stager, init; a server inside, on its port INSIDE, for clients of the host */ \
+  ROW(V_NET_ALLOW, "net-allow", 3) /* PATTERN PORTS|* RULE; read by net; a name, *.NAME or ADDRESSES; RULE as the policy has it */ \
+  ROW(V_NET_DENY, "net-deny", 3) /* PATTERN PORTS|* RULE; read by net */ \
+  ROW(V_NET_PROXY, "net-proxy", 0) /* read by stager, init; HTTP and SOCKS proxies are there */ \
+  ROW(V_NET_TERMINATE, "net-terminate", 2) /* NAME PORT; read by launch, net; connections that go to the terminator */ \
+  ROW(V_NET_UPSTREAM, "net-upstream", 3) /* HOST PORT AUTHORIZATION|none; read by net; the operator's proxy, through which hosts are reached; launch hides the last word from all others */ \
+  ROW(V_NET_DIRECT, "net-direct", 3) /* PATTERN PORTS|* RULE; read by net; hosts that are reached without it */ \
+  ROW(V_NET_GRANTS, "net-grants", 1) /* later|ask; read by launch, net; the owner of the run may allow more hosts (net/grants.h); ask: connections to other hosts wait for an answer */ \
+  ROW(V_DIRECTORY, "directory", 2) /* TARGET MODE; read by stager */ \
+  ROW(V_SYMLINK, "symlink", 2) /* TARGET LINK; read by stager */ \
+  ROW(V_FILE, "file", 3) /* TARGET MODE CONTENT; read by stager */ \
+  ROW(V_TMPFS, "tmpfs", 4) /* TARGET SIZE INODES MODE; read by stager, init; init for Landlock */ \
+  ROW(V_BIND, "bind", 2) /* SOURCE TARGET; read by stager; the system tree, read-only */ \
+  ROW(V_ZONE, "zone", 6) /* SOURCE TARGET ro|rw|cow|copy DEV INO open|closed; read by stager, init; copy-on-write by an overlay or by a copy; UNIX sockets in it open or closed */ \
+  ROW(V_NODE, "node", 5) /* SOURCE TARGET DEV INO NUMBER; read by stager; a character device of the host, below /dev; NUMBER: its own */ \
+  ROW(V_REPLACE, "replace", 2) /* SOURCE TARGET; read by stager; a file of the tree in the place of another one of it, read-only */ \
+  ROW(V_CGROUP_VIEW, "cgroup-view", 1) /* DIRECTORY; read by stager; a cgroup file system is mounted there, and covered by what the tree has there */ \
+  ROW(V_COW, "cow", 3) /* DIRECTORY new|ID BYTES; read by launch; where the layers of copy-on-write zones are kept, which one is gone on with, and most bytes of it (0 = no limit) */ \
+  ROW(V_PROTECT, "protect", 3) /* SOURCE TARGET PATH; read by launch, layers; a path below the zone */ \
+  ROW(V_GIT, "git", 3) /* SOURCE TARGET OPEN; read by launch; git directories of the zone; the names in them that stay open */ \
+  ROW(V_HOME, "home", 2) /* DIRECTORY NAMES; read by launch, layers; the caller's home; links at these names in it, which are separated by blanks, lead to what is protected */ \
+  ROW(V_HIDE, "hide", 3) /* SOURCE TARGET PATTERN; read by launch, stager; what the command finds empty in a zone of any mode (lib/hide.h) */ \
+  ROW(V_LINKED, "linked", 2) /* DEV INO; read by launch; a file whose other names count */ \
+  ROW(V_READONLY, "readonly", 1) /* PATH; read by init; below /proc */ \
+  ROW(V_MASK, "mask", 1) /* PATH; read by init; below /proc */ \
+  ROW(V_PROC_FILE, "proc-file", 2) /* SOURCE PATH; read by init; a file of the tree in the place of one below /proc, read-only */ \
+  ROW(V_LANDLOCK, "landlock", 1) /* on|off; read by init */ \
+  ROW(V_SECCOMP, "seccomp", 1) /* FILTER|off; read by init; hexadecimal */ \
+  ROW(V_OBSERVE, "observe", 1) /* acts|all; read by launch, init; what the sandbox refuses is noted; all: also to calls that only ask about a file */ \
+  ROW(V_RLIMIT, "rlimit", 3) /* NUMBER SOFT HARD; read by init */ \
+  ROW(V_WORKDIR, "workdir", 1) /* PATH; read by init */ \
+  ROW(V_TERMINAL, "terminal", 1) /* on|off; read by launch, init */ \
+  ROW(V_AFFINITY, "affinity", 1) /* COUNT; read by launch, init; processors; the command cannot change which */ \
+  ROW(V_CGROUP, "cgroup", 1) /* PARENT; read by launch; a directory */ \
+  ROW(V_SET, "set", 2) /* FILE VALUE; read by launch; of the run's cgroup */ \
+  ROW(V_NARROW, "narrow", 2) /* FILE VALUE; read by launch; the same, as soon as the stager has gone */ \
+  ROW(V_WATCH, "watch", 1) /* BYTES; read by launch; memory watchdog */ \
+  ROW(V_RW_SIZE, "rw-size", 1) /* BYTES; read by launch; by how much writable zones may grow */ \
+  ROW(V_CPU_TIME, "cpu-time", 1) /* MILLISECONDS; read by launch */ \
+  ROW(V_DEADLINE, "deadline", 1) /* MILLISECONDS; read by launch */ \
+  ROW(V_RUNS, "runs", 1) /* DIRECTORY; read by launch; run records */ \
+  ROW(V_SERVE, "serve", 1) /* DIRECTORY; read by launch, init; other commands of the user's may be run in the sandbox while it lives; where they are asked for (native/lib/exec-in-socket.h) */ \
+  ROW(V_PROFILE, "profile", 1) /* NAME; read by launch; for people (llm-do ps) */ \
+  ROW(V_CALLER, "caller", 1) /* DIRECTORY; read by launch; for people: where the run was asked for */ \
+  ROW(V_KEEP_ERRORS, "keep-errors", 0) /* read by launch; the end of stderr is kept for the report, unless that is a terminal */ \
+  ROW(V_KEEP, "keep", 1) /* MILLISECONDS; read by layers; how long the layer waits to be applied */ \
+  ROW(V_SINCE, "since", 2) /* SECONDS NANOSECONDS; read by layers; CLOCK_REALTIME_COARSE before the zones were mounted */ \
+  ROW(V_BOOT, "boot", 1) /* ID; read by layers; of the kernel that the layer was made under, which wrote nothing to the disk by itself */ \
+  ROW(V_CHECK, "check", 1) /* SEAL; read by client; of all bytes after this entry */ \
+  ROW(V_KEY, "key", 1) /* WORD; read by client; what the file was made for */ \
+  ROW(V_AT, "at", 2) /* PATH IDENTITY; read by client; what must be there */ \
+  ROW(V_CONTENT, "content", 2) /* PATH IDENTITY; read by client; what must be in there */ \
+  ROW(V_VARIABLE, "variable", 2) /* NAME VALUE; read by client; of the command's environment */ \
+  ROW(V_GIVEN, "given", 1) /* NAME; read by client; of the command's environment, with the value of the caller's --env NAME=VALUE */ \
+  ROW(V_LOCALE, "locale", 2) /* NAME VALUE; read by client; unless the caller has one */ \
+  ROW(V_INHERIT, "inherit", 1) /* NAME; read by client; or PREFIX*, taken from the caller */ \
+  ROW(V_SLOTS, "slots", 3) /* COUNT PLAN POOL; read by client, launch; how many directories have slots; SHA-256 of the plan and of what a warm sandbox is built from, before the slots are filled */ \
+  ROW(V_APART, "apart", 2) /* within|above PATH; read by client, launch; none of the directories is PATH, or below it or above it */ \
+  ROW(V_STEP, "step", 1) /* PATH; read by client, launch; the path of none ends with this one, with which names of protected files begin */ \
+  ROW(V_DEVICE, "device", 2) /* PLACE DEV; read by client, launch; the directory of that number is on this one */ \
+  ROW(V_QUIET, "quiet", 1) /* PLACE; read by client, launch; no socket and no FIFO is found in the directory of that number */ \
+  ROW(V_UNSET, "unset", 1) /* NAME; read by client; a variable that the caller must not have */ \
+  ROW(V_DEFAULT, "default", 2) /* run|ask|block BY; read by client; of a plan under a worker: what is said of a command that no rule matches; BY is for the audit log */ \
+  ROW(V_RULE, "rule", 4) /* run|ask|block prefix|exact COUNT BY; read by client; of the worker, followed by so many token entries; the first that matches counts */ \
+  ROW(V_TOKEN, "token", 1) /* WORD; read by client; a word of a rule */ \
+  ROW(V_SYNTAX, "syntax", 1) /* BY; read by client; the text of -c may use shell syntax: each command of a list or pipe is judged; BY answers for people, where somebody does */ \
+  ROW(V_POOL, "pool", 1) /* NAME; read by client; the pool that may serve the plan */ \
+  ROW(V_PARENT, "parent", 0) /* read by client; the run ends with the process that started the client */ \
+  ROW(V_CAPTURE, "capture", 1) /* BYTES|all; read by client; most that is kept of each stream */ \
+  ROW(V_RESULT, "result", 2) /* native|shell|task MEMBERS; read by client; the form of the JSON result, and those of its members that the plan knows, as text */ \
+  ROW(V_AUDIT, "audit", 2) /* FILE MEMBERS; read by client; the log that the run is appended to, and likewise the members of its line */ \
+  ROW(V_REASON, "reason", 3) /* REASON MESSAGE HINT; read by client; the plan's words for a run that ended so; empty where it has none */ \
+  ROW(V_DENIAL, "denial", 6) /* REASON LAYER OPERATION TARGET FIX KEY; read by client; what a run was refused that ended so */ \
+  ROW(V_APPLY, "apply", 1) /* DIRECTORY; read by client; changes to copy-on-write zones are applied where the command has succeeded; one of all directories for layers */ \
+  ROW(V_ISOLATION, "isolation", 1) /* LINE; read by client; what --log prints */ \
+  ROW(V_WARNING, "warning", 1) /* LINE; read by client; what people are told before the command starts */ \
+  ROW(V_END, "end", 0) /* read by all; the last entry */
+
+#define ROW(member, ...) member,
+enum verb { VERB_TABLE(ROW) VERBS };
+#undef ROW
 
 #define ENTRY_WORDS_MAX 6
 
@@ -257,23 +169,6 @@ enum frame_kind {
 };
 
 /* How a run ended. */
-enum reason {
-  REASON_EXIT,
-  REASON_SIGNAL,
-  REASON_TIMEOUT,
-  REASON_MEMORY,
-  REASON_CPU_TIME,
-  REASON_DISK,
-  REASON_PIDS,
-  REASON_SECCOMP,
-  REASON_DENIED,
-  REASON_SETUP,
-  REASON_CANCELLED,
-  REASON_LOST,
-  REASON_PROTECTED,
-  REASONS,
-};
-
 #define REASON_TABLE(ROW) \
   ROW(REASON_EXIT, "exit") \
   ROW(REASON_SIGNAL, "signal") \
@@ -288,6 +183,10 @@ enum reason {
   ROW(REASON_CANCELLED, "cancelled") \
   ROW(REASON_LOST, "lost") \
   ROW(REASON_PROTECTED, "protected")
+
+#define ROW(member, ...) member,
+enum reason { REASON_TABLE(ROW) REASONS };
+#undef ROW
 
 /* Why the command was not executed: ROW(errno, code of the error, words, hint) */
 #define EXEC_INTERPRETER (-1)

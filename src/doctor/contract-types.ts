@@ -46,7 +46,6 @@ export interface Attempt {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** The observed result. */
 export interface ObservedRun {
   /** The sandbox was refused before anything started. */
   readonly refused?: { readonly code: string; readonly message: string }
@@ -123,7 +122,6 @@ export function judged(wrong: readonly string[]): Verdict {
 /** A complaint when the claim is not true. */
 export const unless = (claim: boolean, complaint: string): string => (claim ? '' : complaint)
 
-/** One run of the probe. */
 export const probe =
   (...words: readonly string[]) =>
   (site: TestSite): readonly Attempt[] => [{ command: [site.probe, ...words] }]
@@ -183,7 +181,6 @@ export function unlessRan({ refused, exitCode, reason, errorCode, errorMessage }
   return unless(exitCode !== null && errorCode === undefined, `the run ended with ${why}`)
 }
 
-/** A value of /proc/PID/status. */
 export function statusValue(text: string, name: string): string {
   return new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(text)?.[1] ?? ''
 }
