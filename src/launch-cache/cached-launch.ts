@@ -1,10 +1,11 @@
 /** A plan as a launch file that native/client/main.c may use without Node: the plan's records after those that guard it. Pure. */
 import { createHash } from 'node:crypto'
-import { type LaunchRecord, type Verb, writeLaunchFile } from '../backends/namespace/launch-file.ts'
+import { type LaunchRecord, writeLaunchFile } from '../backends/namespace/launch-file.ts'
 import { ANY_GIVEN, KEY_CALLER } from '../contract.ts'
 import { FOLLOW_CALLER } from '../plan/environment.ts'
 import type { PlannedVariable } from '../plan/plan.ts'
 import type { Policy } from '../policy/policy.ts'
+import type { Verb } from '../text/launch-entries.ts'
 
 export interface CachedInputs {
   readonly key: readonly string[]

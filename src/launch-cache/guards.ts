@@ -5,8 +5,8 @@
  */
 
 import { readFileSync, readlinkSync } from 'node:fs'
-import { type Verb, writeLaunchFile } from '../backends/namespace/launch-file.ts'
-import { LAUNCH_FILE_MAGIC, VERBS } from '../contract.ts'
+import { writeLaunchFile } from '../backends/namespace/launch-file.ts'
+import { type LaunchEntry, launchEntries, type Verb } from '../text/launch-entries.ts'
 import { type Invocation, type KeyInputs, keyWords } from './cache-key.ts'
 
 /** The guards of a launch file, sorted by who asks for them. */
@@ -16,7 +16,7 @@ export interface Guards {
   readonly rules: readonly Rule[]
   /** Variables that the caller must not have. */
   readonly unset: readonly string[]
-  readonly places: readonly CachedRecord[]
+  readonly places: readonly LaunchEntry[]
   /** FRAME_GUARDS: `places`, what must be on disk, for the runner to look at. */
   readonly files: Uint8Array
 }
@@ -27,11 +27,9 @@ interface Rule {
   readonly value: string
 }
 
-type CachedRecord = readonly [verb: Verb, ...words: string[]]
-
 /** @throws for anything but a whole launch file */
 export function readGuards(bytes: Uint8Array): Guards {
-  const records = readRecords(bytes)
+  const records = launchEntries(bytes)
   const of = (...verbs: readonly Verb[]) => records.filter(([verb]) => verbs.includes(verb))
   const places = of('at', 'content')
   return {
@@ -46,27 +44,12 @@ export function readGuards(bytes: Uint8Array): Guards {
 /** The same, with something else at one of the paths. */
 export function guardsWith(guards: Guards, path: string, identity: string): Guards {
   const places = guards.places.map(
-    (one): CachedRecord => (one[0] === 'at' && one[1] === path ? ['at', path, identity] : one),
+    (one): LaunchEntry => (one[0] === 'at' && one[1] === path ? ['at', path, identity] : one),
   )
   return { ...guards, places, files: writeLaunchFile(places) }
 }
 
 const isRule = (verb: Verb): verb is Rule['verb'] => verb === 'variable' || verb === 'locale' || verb === 'inherit'
-
-function readRecords(bytes: Uint8Array): readonly CachedRecord[] {
-  const words = Buffer.from(bytes).toString('utf8').split('\0')
-  if (words[0] !== LAUNCH_FILE_MAGIC || words.at(-2) !== 'end' || words.at(-1) !== '')
-    throw new Error('not a launch file')
-  const records: CachedRecord[] = []
-  for (let at = 1; at < words.length - 2; ) {
-    const verb = words[at] as Verb
-    if (!Object.hasOwn(VERBS, verb)) throw new Error('unknown verb')
-    const next = at + 1 + VERBS[verb]
-    records.push(words.slice(at, next) as unknown as CachedRecord)
-    at = next
-  }
-  return records
-}
 
 /** Values that stay the same for as long as a process with these ids lives. */
 export type Lasting = Pick<KeyInputs, 'bootId' | 'capabilities'>
@@ -93,12 +76,9 @@ interface Known {
 
 /** Remembers the answer of the last caller: most runs of one plan have the same caller. */
 export class Callers {
-  private readonly use: GuardedUse
   private known: Known | undefined
 
-  constructor(use: GuardedUse) {
-    this.use = use
-  }
+  constructor(private readonly use: GuardedUse) {}
 
   /** @returns the environment of the next command; undefined when the plan was made for another caller, or that cannot be known */
   environmentFor(env: Variables): Readonly<Record<string, string>> | undefined {

@@ -1,8 +1,9 @@
 /** The negative control of protected paths: the same launch without the records that native/lib/guard.c reads. */
 
 import type { NativeLaunch } from '../../src/backends/launch.ts'
-import { type LaunchRecord, type Verb, writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
+import { type LaunchRecord, writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
 import { VERBS } from '../../src/contract.ts'
+import type { Verb } from '../../src/text/launch-entries.ts'
 
 export function recordsOf(bytes: Uint8Array): readonly LaunchRecord[] {
   const words = Buffer.from(bytes).toString('utf8').split('\0').slice(1)

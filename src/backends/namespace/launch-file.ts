@@ -1,7 +1,7 @@
 /** The launch file: a plan for the native runner, as words ended by NUL. Pure. */
 import { LAUNCH_FILE_MAGIC, VERBS } from '../../contract.ts'
+import { launchEntries, type Verb } from '../../text/launch-entries.ts'
 
-export type Verb = keyof typeof VERBS
 export type LaunchRecord = readonly [Verb, ...(string | number)[]]
 
 /** @throws RangeError for a record that the reader would refuse: a defect of the caller, never of a user */
@@ -20,20 +20,7 @@ function checkedWords(record: LaunchRecord): readonly string[] {
 
 /** One record a line for people and golden files; words with blanks or control characters are quoted as JSON. */
 export function printLaunchFile(bytes: Uint8Array): string {
-  const words = Buffer.from(bytes).toString('utf8').split('\0').slice(1)
-  const lines: string[] = []
-  for (let at = 0; at < words.length; ) {
-    const verb = words[at] as Verb
-    if (!(verb in VERBS)) break
-    const length = VERBS[verb] + 1
-    lines.push(
-      words
-        .slice(at, at + length)
-        .map(printWord)
-        .join(' '),
-    )
-    at += length
-  }
+  const lines = launchEntries(bytes).map((entry) => entry.map(printWord).join(' '))
   return `${lines.join('\n')}\n`
 }
 
