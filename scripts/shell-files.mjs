@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { loadSources } from './load-sources.mjs'
 
 const SOURCES = `
-  export { bashCompletion, fishCompletion, zshCompletion } from './cli/completion.ts'
+  export { COMPLETIONS } from './cli/completion.ts'
   export { manualRoff } from './cli/man-page.ts'`
 
 /** Of the sources, not of the build: the same sources make the same page. */
@@ -24,17 +24,17 @@ function lastCommit(root) {
 
 /** @param directory gets man/ and completions/ */
 export async function writeShellFiles(root, directory) {
-  const { manualRoff, bashCompletion, zshCompletion, fishCompletion } = await loadSources(root, 'shell-files', SOURCES)
+  const { manualRoff, COMPLETIONS } = await loadSources(root, 'shell-files', SOURCES)
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   const page = manualRoff({ version, date: releaseDate(root) })
   const files = {
     'man/llm-do-exec.1': page,
     'man/llm-do.1': page,
-    'completions/bash/llm-do': bashCompletion(),
-    'completions/bash/llm-do-exec': bashCompletion(),
-    'completions/zsh/_llm-do': zshCompletion(),
-    'completions/fish/llm-do.fish': fishCompletion(),
-    'completions/fish/llm-do-exec.fish': fishCompletion(),
+    'completions/bash/llm-do': COMPLETIONS.bash,
+    'completions/bash/llm-do-exec': COMPLETIONS.bash,
+    'completions/zsh/_llm-do': COMPLETIONS.zsh,
+    'completions/fish/llm-do.fish': COMPLETIONS.fish,
+    'completions/fish/llm-do-exec.fish': COMPLETIONS.fish,
   }
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(directory, name)), { recursive: true })

@@ -98,6 +98,4 @@ complete -c llm-do -f -a '(__llm_do)'
 complete -c llm-do-exec -f -a '(__llm_do)'
 `
 
-export const bashCompletion = (): string => BASH
-export const zshCompletion = (): string => ZSH
-export const fishCompletion = (): string => FISH
+export const COMPLETIONS = { bash: BASH, zsh: ZSH, fish: FISH } as const

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { bashCompletion, fishCompletion, zshCompletion } from '../../src/cli/completion.ts'
+import { COMPLETIONS } from '../../src/cli/completion.ts'
 import { environmentOf, runCli, startCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
@@ -23,9 +23,9 @@ async function makePlace(): Promise<Place> {
   writeFileSync(join(cwd, 'home/.config/llm-do/profiles/unusual.yaml'), 'sandbox: {}\n')
   writeFileSync(join(cwd, 'peculiar.worker'), '---\nname: peculiar\n---\nx\n')
   for (const name of ['some-data', 'my folder']) mkdirSync(join(cwd, name))
-  writeFileSync(join(cwd, 'llm-do.bash'), bashCompletion())
-  writeFileSync(join(cwd, 'llm-do.zsh'), zshCompletion())
-  writeFileSync(join(cwd, 'llm-do.fish'), fishCompletion())
+  writeFileSync(join(cwd, 'llm-do.bash'), COMPLETIONS.bash)
+  writeFileSync(join(cwd, 'llm-do.zsh'), COMPLETIONS.zsh)
+  writeFileSync(join(cwd, 'llm-do.fish'), COMPLETIONS.fish)
   const own = { ...environmentOf(currentUser()), PATH: `${BIN}:${process.env.PATH}`, HOME: join(cwd, 'home') }
   return { cwd, env: { ...own, TERM: 'dumb' } }
 }
