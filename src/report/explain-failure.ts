@@ -68,12 +68,8 @@ export interface FailureContext {
 /** The hint for a path of a container that differs from the plan. */
 const EXCHANGED = 'run again; if it stays so, look at which program exchanges it'
 
-interface SetupRow {
-  readonly step: string
-  readonly errno?: string
-  readonly why: (path: string) => string
-  readonly hint: (path: string) => string
-}
+/** PATH is the path of the step; in a hint, as a word of a shell. */
+type SetupRow = readonly [step: string, errno: string | undefined, why: string, hint: string]
 
 const STREAM_HINT = 'give the command a file, a pipe or a terminal: </dev/null, >FILE, 2>FILE'
 
@@ -82,212 +78,187 @@ const SIZE_OF_ZONES = 'launch: size of zones'
 
 /** As root the command has a separate id; an idmapped mount gives a directory to that id, which not every file system supports. */
 const SETUP_FAILURES: readonly SetupRow[] = [
-  {
-    step: 'init: chdir',
-    errno: 'ENOENT',
-    why: (path) => `there is no directory ${path}`,
-    hint: () => 'make it first, or start in another one',
-  },
-  {
-    step: 'init: chdir',
-    errno: 'EACCES',
-    why: (path) =>
-      `the command's user may not enter ${path} (under root that is an id of its own, to which not every file system can lend what is closed to others)`,
-    hint: (path) =>
-      `chmod o+rx ${shellWord(path)}, or run llm-do as a plain user who owns it, or keep it on ext4, xfs or btrfs (idmapped mounts)`,
-  },
-  {
-    step: 'launch: stream',
-    errno: 'EISDIR',
-    why: (path) =>
-      `${path} is a directory, through which the command would reach the files of the host around every mount`,
-    hint: () => STREAM_HINT,
-  },
-  {
-    step: 'launch: stream',
-    why: (path) => `${path} is closed or was opened with O_PATH, which names a file of the host and is no stream`,
-    hint: () => STREAM_HINT,
-  },
-  {
-    step: 'stage: idmap zone of root',
-    why: (path) =>
-      `${path} is root's, and only an idmapped mount, which is not to be had for it or for a mount below it, could lend it for writing`,
-    hint: (path) =>
-      `--cow ${shellWord(path)} --cow-upper copy, which llm-do apply takes over; or --ro ${shellWord(path)}; or chown it to a user, whom the command then runs as: chown -R USER ${shellWord(path)}; or keep it, and what is mounted below it, on ext4, xfs or btrfs`,
-  },
-  {
-    step: 'stage: zone of root',
-    why: (path) => `${path} is root's, and without namespaces nothing could lend it to a command that is not root`,
-    hint: (path) =>
-      `start it as another user (docker run --user), or chown the directory to one, whom the command then runs as: chown -R USER ${shellWord(path)}`,
-  },
-  {
-    step: 'stage: idmap layer of root',
-    why: () =>
-      "the directory is root's, and the file system that would keep the changes has no idmapped mounts; that of a container, which is an overlay, is one of them",
-    hint: () => '--cow-upper memory; or a volume of ext4, xfs or btrfs at /var/lib/llm-do',
-  },
-  {
-    step: 'launch: protect',
-    errno: 'EPERM',
-    why: (path) =>
-      `${path} runs with other rights than its caller's (set-id bit or capabilities), so it cannot be a writable zone of root`,
-    hint: (path) => `--ro ${shellWord(path)}; or take its bits away (chmod u-s,g-s; setcap -r)`,
-  },
-  {
-    step: 'launch: protect',
-    errno: 'ENODATA',
-    why: (path) => `${path} is hidden by the policy (hide), or lies in a directory that is, so it cannot be a zone`,
-    hint: () => 'leave out the zone, or name what is to be hidden more exactly: config/.env instead of .env',
-  },
-  {
-    step: 'launch: protect',
-    errno: 'ELOOP',
-    why: (path) => `${path} is protected but is behind too many symbolic links`,
-    hint: () => 'replace one of the links by what it leads to, or show the zone read-only',
-  },
-  {
-    step: 'launch: protect',
-    errno: 'EBUSY',
-    why: (path) =>
-      `${path} is a writable zone, and a protected link, or the repository's configuration (core.hooksPath), leads to all of it`,
-    hint: (path) => `let it lead to a directory of its own, or show ${shellWord(path)} read-only`,
-  },
-  {
-    step: 'launch: protect',
-    errno: 'EBADMSG',
-    why: (path) => `${path} is a configuration that git would not read either, so nothing says what git runs here`,
-    hint: (path) => `git config --file ${shellWord(path)} --list  says which line`,
-  },
-  {
-    step: 'launch: protect',
-    errno: 'EACCES',
-    why: (path) =>
-      `${path} cannot be looked at (permission denied), so nothing could say whether what the host runs or obeys lies in it`,
-    hint: (path) =>
-      `chmod u+rwx ${shellWord(path)}, if it is yours; or name the directories beside it one by one; or show the zone read-only`,
-  },
-  {
-    step: 'launch: protect',
-    errno: 'ENAMETOOLONG',
-    why: (path) =>
-      `${path} has a path below it that is longer than the kernel takes, so not all of it can be looked at`,
-    hint: () => 'name the directories that the command needs to write one by one',
-  },
-  {
-    step: 'launch: protect',
-    errno: 'E2BIG',
-    why: (path) =>
-      `${path} has more than a million entries, too many to look through for git directories before each run`,
-    hint: () =>
-      'name the directories that the command needs to write one by one; or --protect-not .git --protect-not .hg --protect-not .jj',
-  },
-  {
-    step: SIZE_OF_ZONES,
-    errno: 'E2BIG',
-    why: (path) => `${path} has more than a million entries or 32 file systems, too many to add up for --rw-size`,
-    hint: () => 'name the directories that the command needs to write one by one, or --rw-size none',
-  },
-  {
-    step: SIZE_OF_ZONES,
-    why: (path) => `what ${path} takes cannot be added up, so --rw-size would say nothing`,
-    hint: () => 'open what is closed (chmod -R u+rwX), remove what is too deep, or --rw-size none',
-  },
-  {
-    step: 'stage: read directory',
-    errno: 'EACCES',
-    why: (path) =>
-      `${path} in a writable zone is closed to its own user, and without namespaces what is protected in it cannot be told apart from the rest`,
-    hint: (path) => `chmod u+rwx ${shellWord(path)}`,
-  },
-  {
-    step: 'launch: mount below a cow zone',
-    why: () => 'an overlay would show what lies under the mount, and take the changes to that',
-    hint: (path) =>
-      `umount ${shellWord(path)}; or show the directories beside it one by one, and what is mounted there: --ro ${shellWord(path)}`,
-  },
-  {
-    step: 'launch: go on with layer',
-    errno: 'ESTALE',
-    why: () => 'it belongs to other copy-on-write directories than this run has',
-    hint: () => 'leave out --cow, --rw and --zone: --cow-continue shows the directories of the layer',
-  },
-  {
-    step: 'launch: open layer',
-    why: () => 'the changes to go on with are gone, or are in use',
-    hint: () => 'llm-do ps --cow',
-  },
-  {
-    step: 'launch: copy zones',
-    errno: 'EDQUOT',
-    why: () => 'the copy alone takes more than the changes may (cow.size, --cow-size)',
-    hint: () => '--cow-size none, or a size with room for the whole directory',
-  },
-  {
-    step: 'launch: copy zones',
-    errno: 'EACCES',
-    why: () => 'something in the directory cannot be read by this user, so there would be no whole copy',
-    hint: () => 'without a copy: --cow-upper disk',
-  },
-  {
-    step: 'stage: overlay',
-    errno: 'EINVAL',
-    why: () => 'copy-on-write zones need an overlay whose layers are given by descriptor (Linux 6.15)',
-    hint: () => '--cow-upper copy, or Linux 6.15 and later',
-  },
-  {
-    step: 'stage: mount overlay',
-    why: () =>
-      'this file system cannot be a layer of an overlay; that of a container, which is an overlay itself, is one of them',
-    hint: () =>
-      '--cow-upper memory, or --cow-upper copy; or keep the directory on ext4, xfs or btrfs (in a container: on a volume)',
-  },
-  {
-    step: 'network: nftables',
-    why: () =>
-      'a network restricted by name needs nftables with TPROXY, which this kernel has not or does not give here',
-    hint: () =>
-      'modprobe nf_tables nft_tproxy nfnetlink_log; or --net none, or --net host if the command may reach everything',
-  },
-  {
-    step: 'network: nflog',
-    why: () => 'a network restricted by name needs nfnetlink_log, which this kernel has not or does not give here',
-    hint: () => 'modprobe nfnetlink_log; or --net none, or --net host if the command may reach everything',
-  },
-  {
-    step: 'net: publish',
-    errno: 'EADDRINUSE',
-    why: (place) => `${place} of this host is in use, so no server inside can be published there`,
-    hint: () => '--publish with another PORT: PORT:INSIDE',
-  },
-  {
-    step: 'net: publish',
-    errno: 'EACCES',
-    why: (place) => `${place} of this host is not yours to listen on`,
-    hint: () => '--publish with a port from 1024 on',
-  },
-  {
-    step: 'net: publish',
-    errno: 'EADDRNOTAVAIL',
-    why: (place) => `${place}: this host has no such address`,
-    hint: () => '--publish PORT:INSIDE, which means 127.0.0.1',
-  },
-  {
-    step: 'container-init: mounts',
-    errno: 'EROFS',
-    why: (path) => `${path} would be writable below something that is read-only`,
-    hint: (path) =>
-      `--ro ${shellWord(path)}, which makes it a zone of its own; or Docker 25 and later, whose read-only mounts are recursive`,
-  },
-  {
-    step: 'container-init: mounts',
-    why: (path) => `${path} is not what was planned: it was exchanged while the container was made`,
-    hint: () => EXCHANGED,
-  },
+  ['init: chdir', 'ENOENT', 'there is no directory PATH', 'make it first, or start in another one'],
+  [
+    'init: chdir',
+    'EACCES',
+    "the command's user may not enter PATH (under root that is an id of its own, to which not every file system can lend what is closed to others)",
+    'chmod o+rx PATH, or run llm-do as a plain user who owns it, or keep it on ext4, xfs or btrfs (idmapped mounts)',
+  ],
+  [
+    'launch: stream',
+    'EISDIR',
+    'PATH is a directory, through which the command would reach the files of the host around every mount',
+    STREAM_HINT,
+  ],
+  [
+    'launch: stream',
+    undefined,
+    'PATH is closed or was opened with O_PATH, which names a file of the host and is no stream',
+    STREAM_HINT,
+  ],
+  [
+    'stage: idmap zone of root',
+    undefined,
+    "PATH is root's, and only an idmapped mount, which is not to be had for it or for a mount below it, could lend it for writing",
+    '--cow PATH --cow-upper copy, which llm-do apply takes over; or --ro PATH; or chown it to a user, whom the command then runs as: chown -R USER PATH; or keep it, and what is mounted below it, on ext4, xfs or btrfs',
+  ],
+  [
+    'stage: zone of root',
+    undefined,
+    "PATH is root's, and without namespaces nothing could lend it to a command that is not root",
+    'start it as another user (docker run --user), or chown the directory to one, whom the command then runs as: chown -R USER PATH',
+  ],
+  [
+    'stage: idmap layer of root',
+    undefined,
+    "the directory is root's, and the file system that would keep the changes has no idmapped mounts; that of a container, which is an overlay, is one of them",
+    '--cow-upper memory; or a volume of ext4, xfs or btrfs at /var/lib/llm-do',
+  ],
+  [
+    'launch: protect',
+    'EPERM',
+    "PATH runs with other rights than its caller's (set-id bit or capabilities), so it cannot be a writable zone of root",
+    '--ro PATH; or take its bits away (chmod u-s,g-s; setcap -r)',
+  ],
+  [
+    'launch: protect',
+    'ENODATA',
+    'PATH is hidden by the policy (hide), or lies in a directory that is, so it cannot be a zone',
+    'leave out the zone, or name what is to be hidden more exactly: config/.env instead of .env',
+  ],
+  [
+    'launch: protect',
+    'ELOOP',
+    'PATH is protected but is behind too many symbolic links',
+    'replace one of the links by what it leads to, or show the zone read-only',
+  ],
+  [
+    'launch: protect',
+    'EBUSY',
+    "PATH is a writable zone, and a protected link, or the repository's configuration (core.hooksPath), leads to all of it",
+    'let it lead to a directory of its own, or show PATH read-only',
+  ],
+  [
+    'launch: protect',
+    'EBADMSG',
+    'PATH is a configuration that git would not read either, so nothing says what git runs here',
+    'git config --file PATH --list  says which line',
+  ],
+  [
+    'launch: protect',
+    'EACCES',
+    'PATH cannot be looked at (permission denied), so nothing could say whether what the host runs or obeys lies in it',
+    'chmod u+rwx PATH, if it is yours; or name the directories beside it one by one; or show the zone read-only',
+  ],
+  [
+    'launch: protect',
+    'ENAMETOOLONG',
+    'PATH has a path below it that is longer than the kernel takes, so not all of it can be looked at',
+    'name the directories that the command needs to write one by one',
+  ],
+  [
+    'launch: protect',
+    'E2BIG',
+    'PATH has more than a million entries, too many to look through for git directories before each run',
+    'name the directories that the command needs to write one by one; or --protect-not .git --protect-not .hg --protect-not .jj',
+  ],
+  [
+    SIZE_OF_ZONES,
+    'E2BIG',
+    'PATH has more than a million entries or 32 file systems, too many to add up for --rw-size',
+    'name the directories that the command needs to write one by one, or --rw-size none',
+  ],
+  [
+    SIZE_OF_ZONES,
+    undefined,
+    'what PATH takes cannot be added up, so --rw-size would say nothing',
+    'open what is closed (chmod -R u+rwX), remove what is too deep, or --rw-size none',
+  ],
+  [
+    'stage: read directory',
+    'EACCES',
+    'PATH in a writable zone is closed to its own user, and without namespaces what is protected in it cannot be told apart from the rest',
+    'chmod u+rwx PATH',
+  ],
+  [
+    'launch: mount below a cow zone',
+    undefined,
+    'an overlay would show what lies under the mount, and take the changes to that',
+    'umount PATH; or show the directories beside it one by one, and what is mounted there: --ro PATH',
+  ],
+  [
+    'launch: go on with layer',
+    'ESTALE',
+    'it belongs to other copy-on-write directories than this run has',
+    'leave out --cow, --rw and --zone: --cow-continue shows the directories of the layer',
+  ],
+  ['launch: open layer', undefined, 'the changes to go on with are gone, or are in use', 'llm-do ps --cow'],
+  [
+    'launch: copy zones',
+    'EDQUOT',
+    'the copy alone takes more than the changes may (cow.size, --cow-size)',
+    '--cow-size none, or a size with room for the whole directory',
+  ],
+  [
+    'launch: copy zones',
+    'EACCES',
+    'something in the directory cannot be read by this user, so there would be no whole copy',
+    'without a copy: --cow-upper disk',
+  ],
+  [
+    'stage: overlay',
+    'EINVAL',
+    'copy-on-write zones need an overlay whose layers are given by descriptor (Linux 6.15)',
+    '--cow-upper copy, or Linux 6.15 and later',
+  ],
+  [
+    'stage: mount overlay',
+    undefined,
+    'this file system cannot be a layer of an overlay; that of a container, which is an overlay itself, is one of them',
+    '--cow-upper memory, or --cow-upper copy; or keep the directory on ext4, xfs or btrfs (in a container: on a volume)',
+  ],
+  [
+    'network: nftables',
+    undefined,
+    'a network restricted by name needs nftables with TPROXY, which this kernel has not or does not give here',
+    'modprobe nf_tables nft_tproxy nfnetlink_log; or --net none, or --net host if the command may reach everything',
+  ],
+  [
+    'network: nflog',
+    undefined,
+    'a network restricted by name needs nfnetlink_log, which this kernel has not or does not give here',
+    'modprobe nfnetlink_log; or --net none, or --net host if the command may reach everything',
+  ],
+  [
+    'net: publish',
+    'EADDRINUSE',
+    'PATH of this host is in use, so no server inside can be published there',
+    '--publish with another PORT: PORT:INSIDE',
+  ],
+  ['net: publish', 'EACCES', 'PATH of this host is not yours to listen on', '--publish with a port from 1024 on'],
+  [
+    'net: publish',
+    'EADDRNOTAVAIL',
+    'PATH: this host has no such address',
+    '--publish PORT:INSIDE, which means 127.0.0.1',
+  ],
+  [
+    'container-init: mounts',
+    'EROFS',
+    'PATH would be writable below something that is read-only',
+    '--ro PATH, which makes it a zone of its own; or Docker 25 and later, whose read-only mounts are recursive',
+  ],
+  [
+    'container-init: mounts',
+    undefined,
+    'PATH is not what was planned: it was exchanged while the container was made',
+    EXCHANGED,
+  ],
 ]
 
 /** Steps of the table, for a test that wants each of them to exist. */
-export const EXPLAINED_STEPS = [...new Set(SETUP_FAILURES.map(({ step }) => step))]
+export const EXPLAINED_STEPS = [...new Set(SETUP_FAILURES.map(([step]) => step))]
 
 /** The host's path of a path inside; itself where no zone shows it. */
 function hostPathOf(path: string, zones: FailureContext['zones'] = []): string {
@@ -333,10 +304,14 @@ function explainStep(
   { step, path, errno }: SetupFailure,
   { zones }: FailureContext,
 ): Omit<Explained, 'code'> | undefined {
-  const row = SETUP_FAILURES.find((known) => known.step === step && (known.errno ?? errno) === errno)
+  const row = SETUP_FAILURES.find(([known, knownErrno = errno]) => known === step && knownErrno === errno)
   if (row === undefined) return undefined
+  const [, , why, hint] = row
   const shownPath = /^(container-)?init:/.test(step) ? hostPathOf(path, zones) : path
-  return { message: row.why(shownPath), hint: row.hint(shownPath) }
+  return {
+    message: why.replace(/\bPATH\b/g, () => shownPath),
+    hint: hint.replace(/\bPATH\b/g, () => shellWord(shownPath)),
+  }
 }
 
 /** A step of building the sandbox that failed: which one, on what, the errno, and what that means here. */
