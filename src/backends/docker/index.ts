@@ -47,5 +47,5 @@ export const docker: Backend = {
     seccomp: seccomp.profile,
   }),
   describe: async (facts) => (await import('./describe.ts')).describeDocker(facts),
-  load: async () => (await import('./runner.ts')).runner,
+  load: async () => (await import('./run.ts')).runner,
 }

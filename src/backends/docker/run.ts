@@ -7,9 +7,19 @@
  * next run sweeps it away. The daemon's own account of the container, not the client's exit status, says how it ended.
  */
 
-import { type ChildEnd, type Launch, type Outcome, runChild, SandboxError, type SetupFailure } from '../run-kit.ts'
+import {
+  type BackendRun,
+  type ChildEnd,
+  type Launch,
+  type Outcome,
+  type Runner,
+  runChild,
+  SandboxError,
+  type SetupFailure,
+} from '../run-kit.ts'
 import { buildCreate, containerName, imageOf, noRestrictedNetwork, reporterOf } from './build.ts'
 import { inspectContainer, removeContainer, runClient } from './client.ts'
+import type { DockerRunInputs } from './command-environment.ts'
 import {
   type Container,
   checkContainer,
@@ -26,6 +36,7 @@ import {
 } from './container.ts'
 import { refusalOf } from './daemon-errors.ts'
 import { whyNotExecuted } from './explain-not-executed.ts'
+import { dockerInputs } from './inputs.ts'
 import { type ContainerReport, concludeDocker, hasRun } from './outcome.ts'
 import { sweep } from './prune.ts'
 import { superviseSession } from './session.ts'
@@ -159,4 +170,14 @@ function initUnreachable({ program }: Container['docker']): SandboxError {
       hint: 'llm-do doctor; a security module may forbid containers to connect to sockets of the host: --backend namespace',
     },
   )
+}
+
+function inputsOf({ facts, env, run }: BackendRun): DockerRunInputs {
+  if (facts.docker !== undefined) return { ...run, docker: dockerInputs(facts.docker, env) }
+  throw new SandboxError('INTERNAL', 'docker: the plan was made without a look at the docker client')
+}
+
+export const runner: Runner = {
+  build: (planned) => buildCreate(planned.plan, inputsOf(planned)),
+  run: (started) => superviseDocker({ ...started, run: inputsOf(started) }),
 }

@@ -38,5 +38,5 @@ export const processBackend: Backend = {
     }),
   }),
   isolation: () => ({ fs: 'host', pid: false, net: 'host', ipc: false, user: false, seccomp: 'off' }),
-  load: async () => (await import('./runner.ts')).runner,
+  load: async () => (await import('./run.ts')).runner,
 }

@@ -11,7 +11,7 @@ import { SandboxError } from '../../error.ts'
 import { orElse } from '../../os/look.ts'
 import { SYSTEM_PATH } from '../../os/run-program.ts'
 import type { Plan } from '../../plan/plan.ts'
-import type { RunInputs } from '../backend.ts'
+import type { BackendRun, RunInputs, Runner } from '../backend.ts'
 import { type ChildEnd, type ChildStdio, runChild } from '../child-process.ts'
 import { ownReason, REASON_OF_CAUSE, withExitStatus } from '../ending.ts'
 import type { Launch } from '../launch.ts'
@@ -193,4 +193,14 @@ async function memoryOf(pids: readonly number[]): Promise<number> {
 /** Ended between the list and the look. */
 function gone(): number {
   return 0
+}
+
+const inputsOf = ({ env, run }: BackendRun): ProcessInputs => ({
+  ...run,
+  allowUnsandboxed: env['LLM_DO_ALLOW_UNSANDBOXED'] === '1',
+})
+
+export const runner: Runner = {
+  build: (planned) => buildProcess(planned.plan, inputsOf(planned)),
+  run: (started) => superviseProcess({ ...started, run: inputsOf(started) }),
 }

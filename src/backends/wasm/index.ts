@@ -69,5 +69,5 @@ export const wasm: Backend = {
     seccomp: engine === undefined ? 'off' : seccomp.profile,
   }),
   describe: async (facts) => (await import('./describe.ts')).describeWasm(facts),
-  load: async () => (await import('./runner.ts')).runner,
+  load: async () => (await import('./run.ts')).runner,
 }

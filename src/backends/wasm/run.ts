@@ -9,13 +9,16 @@
 import { existsSync } from 'node:fs'
 import type { constants } from 'node:os'
 import {
+  type BackendRun,
   type ChildEnd,
   endedOnItsOwn,
+  enginePathOf,
   isNative,
   type Launch,
   type Outcome,
   ownReason,
   REASON_OF_CAUSE,
+  type Runner,
   runChild,
   SandboxError,
   type StartedRun,
@@ -23,6 +26,7 @@ import {
   withExitStatus,
 } from '../run-kit.ts'
 import { buildWasm, moduleOf, type WasmRunInputs } from './build.ts'
+import { wasmInputs } from './inputs.ts'
 import { END_SIGNALS, type WasmReport } from './program.ts'
 import { WASMTIME, wasmtimeWarnings } from './wasmtime.ts'
 
@@ -99,16 +103,12 @@ function lastLine({ stderr }: Outcome): Pick<SetupReport, 'step' | 'message'> {
  */
 export function concludeWasm(end: Pick<ChildEnd, 'cause' | 'exitCode' | 'signal' | 'status'>, program: string): End {
   if (end.cause !== 'exit') return { reason: REASON_OF_CAUSE[end.cause], exitCode: null, signal: 'SIGKILL' }
-  const report = parse(end.status)
+  const report = end.status === '' ? undefined : (JSON.parse(end.status) as WasmReport)
   if (report === undefined) return { reason: ownReason(end, false), exitCode: end.exitCode, signal: end.signal }
   if (report.end === 'exit') return { reason: 'exit', exitCode: report.code, signal: null }
   if (report.end === 'trap') return { reason: 'signal', exitCode: null, signal: TRAP_SIGNAL }
   if (report.end === 'memory') return { reason: 'memory', exitCode: null, signal: TRAP_SIGNAL }
   throw notLoaded(report, program)
-}
-
-function parse(status: string): WasmReport | undefined {
-  return status === '' ? undefined : (JSON.parse(status) as WasmReport)
 }
 
 type SetupReport = Extract<WasmReport, { end: 'setup' }>
@@ -125,4 +125,15 @@ function notLoaded({ step, message }: Pick<SetupReport, 'step' | 'message'>, pro
   return new SandboxError('COMMAND_NOT_EXECUTABLE', `${program}: no WASI command (${step}: ${message})`, {
     hint: 'clang --target=wasm32-wasi, or cargo build --target wasm32-wasip1; WASI preview 1, with a _start',
   })
+}
+
+const inputsOf = ({ plan, facts, env, cwd, run }: BackendRun): WasmRunInputs => ({
+  ...run,
+  ...enginePathOf(facts, plan),
+  wasm: wasmInputs({ env, cwd, wasmtime: facts.wasmtime?.path }),
+})
+
+export const runner: Runner = {
+  build: (planned) => buildWasm(planned.plan, inputsOf(planned)),
+  run: (started) => superviseWasm({ ...started, run: inputsOf(started) }),
 }
