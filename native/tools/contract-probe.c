@@ -27,7 +27,6 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- saying ---- */
@@ -144,16 +143,6 @@ static void plant_setuid(const char *directory) {
   print_result("fchmod-high", syscall(SYS_fchmod, fd, (1ull << 32) | bits));
   static const uint32_t capability[] = {0x02000001, 0xffffffff, 0xffffffff, 0, 0}; /* VFS_CAP_REVISION_2, effective */
   print_result("capability", syscall(SYS_setxattr, "capability", "security.capability", capability, sizeof capability, 0));
-}
-
-/* Exchanges two names for ever: the other half of a race. */
-/* With a pause about as long as a sandbox needs between looking at a path and mounting it: without one, a process that looks the name
- * up waits for the directory's lock and may find the same one of the two every time. */
-static void swap_for_ever(const char *one, const char *other) {
-  for (unsigned n = 0;; n++) {
-    syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other, 2 /* RENAME_EXCHANGE */);
-    nanosleep(&(struct timespec){.tv_nsec = 10000 + n % 7 * 20000}, NULL);
-  }
 }
 
 /* ---- system calls ---- */
@@ -495,7 +484,6 @@ static int try_one(const char *name, int count, char **words) {
   const char *first = count > 0 ? words[0] : "0";
   if (strcmp(name, "flood") == 0 && count == 2) flood_inodes(first, atol(words[1]));
   else if (strcmp(name, "fill") == 0 && count == 2) fill(first, atoll(words[1]));
-  else if (strcmp(name, "swap") == 0 && count == 2) swap_for_ever(first, words[1]);
   else if (strcmp(name, "attack") == 0) attack((pid_t)atoi(first));
   else if (strcmp(name, "starve") == 0) starve((pid_t)atoi(first));
   else if (strcmp(name, "meddle") == 0) meddle((pid_t)atoi(first));
