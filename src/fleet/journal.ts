@@ -10,20 +10,13 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { dropOldest, isOwnDirectory, jsonIn, makeDirectories, readPrivateFile, writePrivateFile } from '../core.ts'
 
-/** A request of submit-result. */
-export interface ReportRequest {
-  readonly method: 'POST' | 'PUT'
-  readonly body: Readonly<Record<string, unknown>>
-}
-
-export interface JournalEntry {
-  readonly jobId: string
-  /** Absent: it was taken and has not ended. */
-  readonly request?: ReportRequest
-}
-
 const REQUEST = z.object({ method: z.enum(['POST', 'PUT']), body: z.record(z.string(), z.unknown()) })
+/** Without a request it was taken and has not ended. */
 const ENTRY = z.object({ jobId: z.string(), request: REQUEST.optional() })
+
+/** Of submit-result. */
+export type ReportRequest = Readonly<z.infer<typeof REQUEST>>
+export type JournalEntry = z.infer<typeof ENTRY>
 
 /** Reports that are kept for a second question. */
 const MOST_DONE = 64
@@ -31,18 +24,17 @@ const MOST_DONE = 64
 const MOST_BYTES = 128 * 1024 * 1024
 
 export class Journal {
-  private readonly directory: string
-  private readonly uid: number
-
   /**
    * @param directory private, made when it is missing
    * @throws Error where it cannot be had: an agent that forgets what it took would leave jobs running forever
    */
-  constructor(directory: string, uid: number) {
+
+  constructor(
+    private readonly directory: string,
+    private readonly uid: number,
+  ) {
     makeDirectories(directory, 0o700)
     if (!isOwnDirectory(directory, uid)) throw new Error(`${directory} is not a private directory of this user`)
-    this.directory = directory
-    this.uid = uid
   }
 
   taken(jobId: string): void {
@@ -108,5 +100,5 @@ export class Journal {
 
 /** @returns undefined for what no agent has written, or not as a whole */
 function entryIn(text: string): JournalEntry | undefined {
-  return ENTRY.safeParse(jsonIn(text)).data as JournalEntry | undefined
+  return ENTRY.safeParse(jsonIn(text)).data
 }
