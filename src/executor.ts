@@ -40,13 +40,12 @@ export interface ExecuteOptions extends SandboxExecutorOptions {
 export type ExecutionResult = TaskForm
 
 export class SandboxExecutor implements AsyncDisposable {
-  private readonly options: SandboxExecutorOptions
   private isClosed = false
 
   /** @throws OptionsError */
-  constructor(options: SandboxExecutorOptions = {}) {
+
+  constructor(private readonly options: SandboxExecutorOptions = {}) {
     checkOptions('SandboxExecutor', options)
-    this.options = options
   }
 
   /**

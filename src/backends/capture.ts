@@ -8,13 +8,10 @@ const NOTHING = new Uint8Array(0)
 
 /** The last `size` bytes of a stream; older ones are overwritten in place. */
 class Ring {
-  private readonly size: number
   private bytes: Uint8Array = NOTHING
   private written = 0
 
-  constructor(size: number) {
-    this.size = size
-  }
+  constructor(private readonly size: number) {}
 
   /** Grows towards `size` by doubling, so that a command that prints three bytes does not cost a megabyte. */
   private reserve(wanted: number): void {

@@ -6,7 +6,6 @@ import { promised } from '../os/promised.ts'
 import type { Listener } from './capture.ts'
 
 export class Delivery {
-  private readonly onIdle: () => void
   private readonly released = promised<void>()
   private busy: Promise<unknown> = Promise.resolve()
   private idle = true
@@ -14,9 +13,8 @@ export class Delivery {
   private isDeaf = false
 
   /** @param onIdle called when all that was handed over has been dealt with */
-  constructor(onIdle: () => void) {
-    this.onIdle = onIdle
-  }
+
+  constructor(private readonly onIdle: () => void) {}
 
   /** Whether no listener is busy with a chunk. */
   get isIdle(): boolean {

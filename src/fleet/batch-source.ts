@@ -18,7 +18,6 @@ export interface BatchOptions {
 const MOST_WAITING = 1_000
 
 export class BatchSource implements TaskSource {
-  private readonly options: BatchOptions
   private readonly lines: AsyncIterator<string>
   private readonly seen = new Set<string>()
   /** Order of tasks that were taken. */
@@ -31,8 +30,7 @@ export class BatchSource implements TaskSource {
   private reading: Promise<unknown> = Promise.resolve()
   private writing: Promise<unknown> = Promise.resolve()
 
-  constructor(options: BatchOptions) {
-    this.options = options
+  constructor(private readonly options: BatchOptions) {
     this.lines = options.lines[Symbol.asyncIterator]()
   }
 

@@ -51,7 +51,6 @@ const FILES_WITHIN_MS = 60_000
 const MUTE_MS = 10_000
 
 export class HttpSource implements TaskSource {
-  private readonly options: HttpSourceOptions
   /** Jobs between `take` and the end of `report`. */
   private readonly held = new Set<string>()
   private readonly muted = new Set<string>()
@@ -59,12 +58,10 @@ export class HttpSource implements TaskSource {
   /** Tasks that ended with the agent are still reported. */
   private readonly silence: AbortSignal
 
-  constructor(options: HttpSourceOptions) {
-    this.options = options
+  constructor(private readonly options: HttpSourceOptions) {
     this.silence = later(options.end, GOODBYE_MS).signal
   }
 
-  /** Jobs that are under way. */
   get running(): readonly string[] {
     return [...this.held]
   }

@@ -19,7 +19,6 @@ const LIVE_UNITS = 1024 * 1024
 type Stream = TaskOutput['stream']
 
 export class OutputRelay {
-  private readonly send: (output: TaskOutput) => Promise<void>
   private readonly decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
   private readonly waiting: { readonly stream: Stream; text: string }[] = []
   private readonly live = { stdout: LIVE_UNITS, stderr: LIVE_UNITS }
@@ -30,9 +29,7 @@ export class OutputRelay {
   private stopGathering = (): void => undefined
   private isEnding = false
 
-  constructor(send: (output: TaskOutput) => Promise<void>) {
-    this.send = send
-  }
+  constructor(private readonly send: (output: TaskOutput) => Promise<void>) {}
 
   readonly listener =
     (stream: Stream): Listener =>

@@ -16,14 +16,12 @@ export interface TaskPlace {
 const MODE = 0o755
 
 export class TaskPlaces {
-  private readonly parent: string
   private readonly free: string[] = []
   private made = 0
 
   /** @param parent exists, is empty, and is this user's alone */
-  constructor(parent: string) {
-    this.parent = parent
-  }
+
+  constructor(private readonly parent: string) {}
 
   /** A place that cannot be emptied is not used again. */
   async use<T>(task: (place: TaskPlace) => Promise<T>): Promise<T> {

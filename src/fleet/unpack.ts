@@ -83,19 +83,16 @@ async function unpackAll(zip: ZipFile, unpacking: Unpacking): Promise<void> {
 }
 
 class Unpacking {
-  private readonly directory: string
-  private readonly mostEntries: number
-  private readonly mostBytes: number
   private bytes = 0
   private readonly files = new Set<string>()
   /** Including directories that only names imply. */
   private readonly directories = new Set<string>()
 
-  constructor(directory: string, mostBytes: number, mostEntries: number) {
-    this.directory = directory
-    this.mostBytes = mostBytes
-    this.mostEntries = mostEntries
-  }
+  constructor(
+    private readonly directory: string,
+    private readonly mostBytes: number,
+    private readonly mostEntries: number,
+  ) {}
 
   checkCount(count: number): void {
     if (count > this.mostEntries) throw new ArchiveError(`more than ${this.mostEntries} files and directories`)

@@ -11,13 +11,13 @@ import { quoteText, quoteValue } from '../text/units.ts'
 /** A call that cannot be understood: a TypeError with the code OPTIONS_INVALID. Nothing has been done. */
 export class OptionsError extends TypeError {
   readonly code = 'OPTIONS_INVALID' satisfies ErrorCode
-  /** Everything that is wrong with the options, one line each. */
-  readonly problems: readonly string[]
 
-  constructor(problems: readonly string[]) {
+  constructor(
+    /** Everything that is wrong with the options, one line each. */
+    readonly problems: readonly string[],
+  ) {
     super(problems.join('\n'))
     this.name = 'OptionsError'
-    this.problems = problems
   }
 }
 

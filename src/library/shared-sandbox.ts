@@ -12,13 +12,10 @@ interface Living {
 }
 
 export class SharedSandbox {
-  private readonly options: LiveOptions
   private current: Promise<Living> | undefined
   private isClosed = false
 
-  constructor(options: LiveOptions) {
-    this.options = options
-  }
+  constructor(private readonly options: LiveOptions) {}
 
   async run(command: LiveCommand): Promise<Result> {
     this.current = this.living(this.current)

@@ -32,7 +32,6 @@ export interface SpawnedCommand extends AsyncDisposable {
   readonly result: Promise<ExecResult>
 }
 
-/** The streams of the run. */
 export interface SpawnStreams {
   readonly stdin: Input
   readonly onStdout: Listener

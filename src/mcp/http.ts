@@ -167,14 +167,11 @@ function cancel({ transport }: Client, message: unknown): void {
 /* ---- clients ---- */
 
 class Clients {
-  private readonly runner: Runner
   /** By the ID of the session, the one that was used last at the end. */
   private readonly all = new Map<string, Client>()
   private readonly waiting = new Set<string>()
 
-  constructor(runner: Runner) {
-    this.runner = runner
-  }
+  constructor(private readonly runner: Runner) {}
 
   of({ headers }: IncomingMessage): Client | undefined {
     const id = headers['mcp-session-id']

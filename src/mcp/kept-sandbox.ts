@@ -22,18 +22,16 @@ export interface Changes {
 }
 
 export class KeptSandbox {
-  private readonly runner: Runner
   private readonly turns = new Turns(1)
   private live: LiveSandbox | undefined
   private idle: NodeJS.Timeout | undefined
   /** Why there is none any more, for the next command. */
   private lost: string | undefined
-  private readonly changes: Changes
 
-  constructor(runner: Runner, changes: Changes) {
-    this.runner = runner
-    this.changes = changes
-  }
+  constructor(
+    private readonly runner: Runner,
+    private readonly changes: Changes,
+  ) {}
 
   get isOpen(): boolean {
     return this.live !== undefined

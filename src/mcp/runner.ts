@@ -40,17 +40,14 @@ const MOST_AT_ONCE = 16
 const ANY_COMMAND = ['true']
 
 export class Runner {
-  readonly granted: Granted
-  readonly plan: Plan
-  /** Keeps sandboxes ready. Not for copy-on-write: each command continues with the changes of the one before it. */
-  private readonly sandbox: Sandbox | undefined
   private readonly turns = new Turns(MOST_AT_ONCE)
 
-  private constructor(granted: Granted, plan: Plan, sandbox: Sandbox | undefined) {
-    this.granted = granted
-    this.plan = plan
-    this.sandbox = sandbox
-  }
+  private constructor(
+    readonly granted: Granted,
+    readonly plan: Plan,
+    /** Keeps sandboxes ready. Not for copy-on-write: each command continues with the changes of the one before it. */
+    private readonly sandbox: Sandbox | undefined,
+  ) {}
 
   /** @throws SandboxError for a policy or a host that allows no run */
   static async open(granted: Granted): Promise<Runner> {

@@ -33,7 +33,6 @@ export interface Call {
 type Tools = { readonly [Name in ToolName]: (values: ArgumentsOf<Name>, call: Call) => Promise<CallToolResult> }
 
 export class Session {
-  private readonly runner: Runner
   private readonly outputs = new Outputs()
   private readonly turns: Turns
   private readonly changes: Changes = { waiting: undefined }
@@ -42,8 +41,7 @@ export class Session {
   private readonly underWay = new Set<Promise<unknown>>()
   private readonly closed = new AbortController()
 
-  constructor(runner: Runner) {
-    this.runner = runner
+  constructor(private readonly runner: Runner) {
     this.kept = new KeptSandbox(runner, this.changes)
     this.turns = new Turns(runner.isCopyOnWrite ? 1 : Number.POSITIVE_INFINITY)
   }

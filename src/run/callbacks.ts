@@ -46,12 +46,10 @@ export async function withCallbacks<T>(given: Callbacks, run: (guarded: GuardedC
 
 class Failure {
   private readonly abort = new AbortController()
-  private readonly outer: AbortSignal | undefined
   private first: { readonly error: unknown } | undefined
   private readonly follow = (): void => this.abort.abort(this.outer?.reason)
 
-  constructor(outer: AbortSignal | undefined) {
-    this.outer = outer
+  constructor(private readonly outer: AbortSignal | undefined) {
     if (outer?.aborted === true) this.follow()
     outer?.addEventListener('abort', this.follow)
   }

@@ -103,15 +103,13 @@ export class LiveSandbox {
   private readonly over = promised<Result | undefined>()
   /** How it ended; never rejects. */
   readonly ended = this.over.promise
-  private readonly prepared: Prepared
-  private readonly directory: string
   private readonly abort = new AbortController()
   private isOver = false
 
-  constructor(prepared: Prepared, directory: string) {
-    this.prepared = prepared
-    this.directory = directory
-  }
+  constructor(
+    private readonly prepared: Prepared,
+    private readonly directory: string,
+  ) {}
 
   get hasEnded(): boolean {
     return this.isOver

@@ -28,14 +28,13 @@ function contentOf(bytes: Uint8Array): { readonly text: string } | { readonly ba
 
 /** A disk that is full loses output; it does not end the command. */
 export class OutputLog {
-  private readonly directory: string
-  private readonly most: number
   private file: number
   private size = 0
 
-  constructor(directory: string, most = MOST_BYTES) {
-    this.directory = directory
-    this.most = most
+  constructor(
+    private readonly directory: string,
+    private readonly most = MOST_BYTES,
+  ) {
     this.file = openSync(join(directory, NEWER), 'a', 0o600)
   }
 
@@ -78,13 +77,10 @@ function openIfThere(file: string): OpenFile | undefined {
 
 /** Reads what has been written since it was last asked; what was thrown away meanwhile is not there. */
 export class LogReader {
-  private readonly directory: string
   /** How far which file was read. */
   private last = { inode: -1, offset: 0 }
 
-  constructor(directory: string) {
-    this.directory = directory
-  }
+  constructor(private readonly directory: string) {}
 
   next(): readonly LogLine[] {
     // In this order: what is renamed between the two is met twice, and not missed.

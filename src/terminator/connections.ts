@@ -92,7 +92,6 @@ export class Connections {
   private readonly contexts = new Map<string, SecureContext>()
   private readonly keys = newKeys()
   private readonly trusted: SecureContext
-  private readonly serving: Serving
   private readonly http: Server
   private readonly pairs = new Map<Duplex, Pair>()
   /** Connections of the command, before and after they have become a pair. */
@@ -101,8 +100,7 @@ export class Connections {
   private omitted = 0
   private waiting: Outside | undefined
 
-  constructor(serving: Serving) {
-    this.serving = serving
+  constructor(private readonly serving: Serving) {
     this.hosts = new Map(serving.setup.hosts.map((host) => [keyOf(host), host]))
     this.trusted = createSecureContext({ ca: serving.setup.trust, minVersion: 'TLSv1.2' })
     this.http = createServer({

@@ -113,14 +113,15 @@ function repositoriesIn(source: string, names: ReadonlySet<string>, below = ''):
 
 /** An inspection that fails never counts as absence: a command can close a directory to its own user. */
 class Unseen extends SandboxError {
-  readonly path: string
-  constructor(path: string, cause: unknown) {
+  constructor(
+    readonly path: string,
+    cause: unknown,
+  ) {
     const { code = '' } = cause as NodeJS.ErrnoException
     super('ZONE_INVALID', `${path} cannot be looked at (${code}), so what is protected in it is not known`, {
       hint: 'chmod u+rwx it, if it is yours; or show the zone ro',
       cause,
     })
-    this.path = path
   }
 }
 

@@ -5,11 +5,11 @@ import { boundedBody } from '../../core.ts'
 
 /** Becomes the answer of a request. */
 export class Refusal extends Error {
-  readonly status: number
-
-  constructor(status: number, message: string) {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
     super(message)
-    this.status = status
   }
 }
 
