@@ -41,7 +41,6 @@ const PREFIX = '='
 /** Node's replacement for bytes that are not UTF-8; a caller may also have typed it. */
 const REPLACEMENT = '\ufffd'
 
-/** The words from `start` on. */
 export function wordsFrom<Some extends Words>(call: Some, start: number): Some {
   const { text, bytes } = call
   return { ...call, text: text.slice(start), ...(bytes && { bytes: bytes.slice(start) }) }

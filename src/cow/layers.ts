@@ -16,7 +16,6 @@ import { layerDirectories, placesForStages } from './state-directory.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** Where a layer is. */
 export interface LayerPlace {
   readonly directory: string
   readonly id: string

@@ -29,7 +29,7 @@ export function findSockets(directory: string): FoundSockets {
     const at = waiting.shift() ?? directory
     const entries = entriesOf(at)
     seen += entries.length
-    found.push(...entries.filter(isSocketOrFifo).map(({ name }) => posix.join(at, name)))
+    found.push(...entries.filter((entry) => entry.isSocket() || entry.isFIFO()).map(({ name }) => posix.join(at, name)))
     waiting.push(...entries.filter((entry) => entry.isDirectory()).map(({ name }) => posix.join(at, name)))
   }
   const unbound = found.length === 0 ? '' : unboundAmong(found)
@@ -45,7 +45,3 @@ function unboundAmong(paths: readonly string[]): string {
 
 const entriesOf = (directory: string): readonly Dirent[] =>
   orElse([], () => readdirSync(directory, { withFileTypes: true }))
-
-function isSocketOrFifo(entry: Dirent): boolean {
-  return entry.isSocket() || entry.isFIFO()
-}

@@ -7,7 +7,7 @@
 import { type BigIntStats, lstatSync, readFileSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { posix } from 'node:path'
 import { orElse } from '../os/look.ts'
-import type { DeviceFact, Inode, PathFact, PathKind } from './facts.ts'
+import type { DeviceFact, PathFact, PathKind } from './facts.ts'
 
 /** Meaning of an errno for a path. Any errno that is not listed (EIO, ESTALE, ...) hides the path from us: `denied`. */
 const KIND_BY_ERRNO: Readonly<Record<string, PathKind>> = {
@@ -144,7 +144,7 @@ function factOf({ path, real, seen }: { path: string; real: string; seen: BigInt
     kind: kindOf(seen),
     real,
     dev: Number(seen.dev),
-    ino: exactInode(seen.ino),
+    ino: seen.ino <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(seen.ino) : seen.ino.toString(),
     uid: Number(seen.uid),
     gid: Number(seen.gid),
     mode: Number(seen.mode) & 0o7777,
@@ -169,10 +169,6 @@ function driverOf(major: number): string {
   } catch {
     return ''
   }
-}
-
-function exactInode(ino: bigint): Inode {
-  return ino <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(ino) : ino.toString()
 }
 
 function nothingAt({ path, kind, real }: { path: string; kind: PathKind; real: string }): PathFact {

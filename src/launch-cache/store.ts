@@ -2,7 +2,7 @@
  * Leaves the launch file of a plan where native/client/main.c finds it. A convenience: what cannot be stored is planned again.
  * Edge: the cache directory, identities of files.
  */
-import { type BigIntStats, rmSync, statSync } from 'node:fs'
+import { rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KEY_ANY_DIRECTORY } from '../contract.ts'
 import { linkText, observePaths } from '../host/paths.ts'
@@ -67,7 +67,8 @@ export interface GuardedLaunch {
 /** @returns undefined when something that the plan depends on cannot be guarded */
 export function wordsOf(inputs: StoreInputs): Words | undefined {
   const paths = known({ ...identitiesOf(inputs.absent), ...inputs.paths })
-  if (paths === undefined || hasOddNames(inputs)) return undefined
+  // Node shows bytes that are not UTF-8 as U+FFFD; the client compares bytes.
+  if (paths === undefined || JSON.stringify([inputs.caller, inputs.invocation]).includes('\ufffd')) return undefined
   const { variables, unset, isPoolable, endsWithParent, judgement, ending, records, places, planHash } = inputs
   const seen = { ...inputs.caller, ...observeProcess() }
   const key = keyWords({ ...seen, invocation: inputs.invocation })
@@ -122,11 +123,6 @@ function known(paths: StoreInputs['paths']): Readonly<Record<string, string>> | 
   return Object.values(paths).includes(undefined) ? undefined : (paths as Readonly<Record<string, string>>)
 }
 
-/** Node shows bytes that are not UTF-8 as U+FFFD; the client compares bytes. */
-function hasOddNames({ caller, invocation }: StoreInputs): boolean {
-  return JSON.stringify([caller, invocation]).includes('\ufffd')
-}
-
 function contentsOf(read: readonly string[], begunMs: number): Readonly<Record<string, string>> | undefined {
   const seen = read.map((path) => [path, contentIdentity(path, begunMs)] as const)
   return seen.some(([, identity]) => identity === undefined)
@@ -134,13 +130,9 @@ function contentsOf(read: readonly string[], begunMs: number): Readonly<Record<s
     : (Object.fromEntries(seen) as Readonly<Record<string, string>>)
 }
 
-function statusOf(path: string): BigIntStats | undefined {
-  return orElse(undefined, () => statSync(path, { bigint: true }))
-}
-
 /** The same words as identity_of_content in native/lib/launch-cache.c. */
 function contentIdentity(path: string, begunMs: number): string | undefined {
-  const seen = statusOf(path)
+  const seen = orElse(undefined, () => statSync(path, { bigint: true }))
   if (seen === undefined || Number(seen.ctimeMs) > begunMs - SETTLED_MS) return undefined
   const { dev, ino, mode, uid, size, mtimeNs, ctimeNs } = seen
   return [dev, ino, mode, uid, size, mtimeNs, ctimeNs].join(':')

@@ -82,7 +82,6 @@ export function patternCovers(outer: HostPattern, inner: HostPattern): boolean {
   return inner.name.endsWith(`.${outer.name}`) || (inner.kind === 'below' && inner.name === outer.name)
 }
 
-/** The ports that a rule allows. */
 export const allowedPorts = ({ port }: HostRule): readonly number[] | '*' =>
   port === undefined ? DEFAULT_PORTS : port === '*' ? '*' : [port]
 

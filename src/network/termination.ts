@@ -18,7 +18,6 @@ export interface HeaderCredential {
   readonly format?: string
 }
 
-/** Files that secrets are read from. */
 export const secretFiles = (credentials: readonly HeaderCredential[] = []): readonly string[] =>
   credentials.flatMap(({ from }) => (from.startsWith('file:') ? [from.slice('file:'.length)] : []))
 

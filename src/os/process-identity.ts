@@ -25,7 +25,6 @@ export function identityOf(pid: number): string | undefined {
   return process.platform !== 'linux' && isAlive(pid) ? `${processTable()}/${pid}` : undefined
 }
 
-/** Of this process. */
 export function ownIdentity(): string {
   return identityOf(process.pid) ?? `${processTable()}/${process.pid}`
 }

@@ -63,7 +63,7 @@ export interface ProtectInputs {
  * `workflows`.
  */
 export function protectedIn({ source, words, homes, files }: ProtectInputs): readonly string[] {
-  const named = words.zone.flatMap((path) => remainders(source, tidyPath(path)))
+  const named = words.zone.flatMap((path) => remainders(source, posix.normalize(path).replace(/\/$/, '')))
   const inHomes = homePaths({ source, words, homes })
   const shown = [...inHomes, ...files]
     .filter((file) => isBelow(file, source))
@@ -111,10 +111,6 @@ function remainders(source: string, path: string): readonly string[] {
     .map((_, index) => index + 1)
     .filter((taken) => source.endsWith(`/${words.slice(0, taken).join('/')}`))
   return [path, ...rest.map((taken) => words.slice(taken).join('/'))]
-}
-
-function tidyPath(path: string): string {
-  return posix.normalize(path).replace(/\/$/, '')
 }
 
 /** Why a `protect` entry cannot be one, or undefined. */

@@ -46,7 +46,8 @@ export interface PlanInputs extends ChoiceInputs {
  */
 export function resolvePlan(inputs: PlanInputs): Plan {
   const mounts = resolveMounts({
-    policy: rooted(inputs),
+    // Under the host's own root every path is seen where it is.
+    policy: hasHostRoot(inputs) ? { ...inputs.policy, samePath: true } : inputs.policy,
     request: inputs.request,
     paths: inputs.facts.paths,
     uid: inputs.facts.uid,
@@ -56,11 +57,6 @@ export function resolvePlan(inputs: PlanInputs): Plan {
   refuseIf('POLICY_INVALID', [...variableProblems(inputs.policy), ...requestProblems(inputs)])
   const choice = chooseBackend(inputs)
   return assemble(inputs, choice, mounts)
-}
-
-/** Under the host's own root every path is seen where it is. */
-function rooted(inputs: PlanInputs): Policy {
-  return hasHostRoot(inputs) ? { ...inputs.policy, samePath: true } : inputs.policy
 }
 
 /** No such backend is ever taken unless the policy names it. */
@@ -113,7 +109,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
     request,
     paths: facts.paths,
     zones: mounts.zones,
-    workspace: workspaceOf(inputs),
+    workspace: hasHostRoot(inputs) ? inputs.request.cwd : WORKSPACE,
   })
   const { limits, warnings } = plannedLimits({
     policy,
@@ -318,10 +314,6 @@ function systemFor({ inputs, choice, mounts, zones, toolchains, workdir, limits,
     hardware,
     ...(inputs.request.gitIdentity && policy.gitIdentity ? { gitIdentity: signable(inputs) } : {}),
   })
-}
-
-function workspaceOf(inputs: PlanInputs): string {
-  return hasHostRoot(inputs) ? inputs.request.cwd : WORKSPACE
 }
 
 interface WorkdirCheck extends Omit<Parts, 'toolchains' | 'limits' | 'hardware'> {

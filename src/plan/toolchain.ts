@@ -196,7 +196,7 @@ function isInterpreter(path: string, home: string): boolean {
 function tracks(request: Request, paths: PathFacts, writable: readonly string[] = []): readonly string[] {
   const command = foundCommand(request, paths)
   const seen = [...searchPath(request.path), ...(command === undefined ? [] : [command])].filter((path) =>
-    isThere(paths, path),
+    ['file', 'directory'].includes(pathFact(paths, path).kind),
   )
   // The name under which a thing is called may belong to another toolchain than its target: a shim of volta, a link of pipx.
   // A link in the caller's directory or in a writable zone may be the work of an earlier command, and shows nothing outside.
@@ -209,10 +209,6 @@ function tracks(request: Request, paths: PathFacts, writable: readonly string[] 
   )
   const led = direct.flatMap(leadsOf).flatMap((path) => (paths[path] === undefined ? [] : [pathFact(paths, path).real]))
   return [...new Set([...direct, ...led])]
-}
-
-function isThere(paths: PathFacts, path: string): boolean {
-  return ['file', 'directory'].includes(pathFact(paths, path).kind)
 }
 
 /** Canonical place of the name itself, its own link not followed. */

@@ -171,7 +171,7 @@ function readIfThere(candidate: string): { readonly file: string; readonly bytes
     if (error instanceof SandboxError) throw error
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    throw unreadable(candidate, reasonOf(code), error)
+    throw unreadable(candidate, REASONS[code ?? ''] ?? `it cannot be read (${code ?? 'unknown error'})`, error)
   }
 }
 
@@ -199,10 +199,6 @@ const REASONS: Readonly<Record<string, string>> = {
   ELOOP: 'its symbolic links go in a circle (ELOOP)',
   ENAMETOOLONG: 'its name is too long (ENAMETOOLONG)',
   ERR_INVALID_ARG_VALUE: 'its name holds a NUL',
-}
-
-function reasonOf(code: string | undefined): string {
-  return REASONS[code ?? ''] ?? `it cannot be read (${code ?? 'unknown error'})`
 }
 
 function unreadable(file: string, reason: string, cause?: unknown): SandboxError {

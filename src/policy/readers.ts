@@ -9,7 +9,6 @@ import { nearest } from '../text/did-you-mean.ts'
 import { isMapping } from '../text/json.ts'
 import { type Misunderstood, misunderstood, type Reader, type Reading, understood } from '../text/units.ts'
 
-/** One of some words. */
 export function oneOf<const W extends string>(words: readonly W[]): Reader<W> {
   const expected = listWords(words)
   return (value) => {
@@ -25,7 +24,6 @@ export const readBoolean: Reader<boolean> = (value) =>
 
 const CONTROL = /[\u0000-\u001f\u007f]/
 
-/** Text on one line. */
 export const readLine: Reader<string> = (value) =>
   typeof value === 'string' && value.length > 0 && !CONTROL.test(value)
     ? understood(value)
@@ -100,7 +98,6 @@ const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 /** Names that only the sandbox itself sets, so that a program inside can believe them. */
 const RESERVED_VARIABLE = /^LLM_DO_SANDBOX/
 
-/** The name of an environment variable. */
 export const readVariableName: Reader<string> = (value) => {
   if (typeof value !== 'string' || !VARIABLE.test(value))
     return misunderstood('a variable name such as CI or LC_ALL', value)

@@ -26,11 +26,6 @@ export function sha256(bytes: string | Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
 }
 
-/** NUL cannot be part of an argument, so no two commands have the same sum. */
-function argvSum(command: readonly string[]): string {
-  return sha256(command.map((word) => `${word}\0`).join(''))
-}
-
 /** The object that a line is. @param previous hash of the line before, or CHAIN_START */
 export function auditObject({ time, result, worker, decision, decidedBy }: AuditEntry, previous: string): object {
   return {
@@ -38,7 +33,8 @@ export function auditObject({ time, result, worker, decision, decidedBy }: Audit
     time,
     decision,
     decidedBy,
-    argvSha256: argvSum(result.command),
+    // NUL cannot be part of an argument, so no two commands have the same sum.
+    argvSha256: sha256(result.command.map((word) => `${word}\0`).join('')),
     argv: result.command,
     reason: result.reason,
     exitCode: result.exitCode,

@@ -88,13 +88,10 @@ export async function guardedLaunch(prepared: Prepared, begunMs: number): Promis
   }
   const isBlank = left.pool !== POOL_SLOT
   const pool = isBlank ? left.pool : words.pool
-  const seal = (): string => sealOf(secret, filledSealText(left, words.pool))
+  // The seal of a filled plan is a MAC over this text, as in native/lib/any-directory.c.
+  const seal = (): string => sealOf(secret, Buffer.from(`a plan for the directory\0${left.check} ${words.pool}`))
   return { ...left, pool, isBlank, own: () => guardLaunch({ ...words, pool }, { begunMs, seal }) }
 }
-
-/** The seal of a filled plan is a MAC over this text, as in native/lib/any-directory.c. */
-const filledSealText = ({ check }: GuardedLaunch, pool: string): Uint8Array =>
-  Buffer.from(`a plan for the directory\0${check} ${pool}`)
 
 /** Milliseconds; it looks at a few paths. */
 const FITTING_PATIENCE_MS = 10_000

@@ -130,7 +130,7 @@ async function findCgroup({ uid, enter, cache, cgroupParent }: CgroupQuestion): 
   return recallOrFind<CgroupFact>(cacheInputs, {
     find: () => observeCgroup({ uid, enter, observe: identitiesOf }),
     isLasting,
-    holds: ({ parent, seen = {} }) => isThere(parent) && looksTheSame(seen),
+    holds: ({ parent, seen = {} }) => (parent === undefined || existsSync(parent)) && looksTheSame(seen),
   })
 }
 
@@ -149,10 +149,6 @@ function cgroupKey(): string {
   const [boot, own] = ['/proc/sys/kernel/random/boot_id', '/proc/self/cgroup'].map(textOf)
   const rooms = ['user', 'mnt', 'cgroup'].map((name) => linkText(`/proc/self/ns/${name}`))
   return ['cgroup', packageVersion(), boot, own, ...rooms, ...heldByVersionOne()].join('\n')
-}
-
-function isThere(directory: string | undefined): boolean {
-  return directory === undefined || existsSync(directory)
 }
 
 /** Every path that the policy names, with what the answers lead to. */

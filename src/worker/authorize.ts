@@ -274,7 +274,6 @@ export interface Decided {
   readonly run: boolean
   /** A rule, a person, an option. */
   readonly by: string
-  /** Name of the worker. */
   readonly worker: string
   /** For people, one line each. */
   readonly warnings: readonly string[]

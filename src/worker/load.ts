@@ -52,18 +52,14 @@ const LISTED = PLACES.filter((place) => place !== 'NAME.md')
 
 const placeOf = (place: string, name: string): string => place.replace('NAME', () => name)
 
-/** A path has a slash or the ending of a file; anything else is a name. */
-function isPath(word: string): boolean {
-  return word.includes('/') || /\.(worker|agent|md|ya?ml)$/.test(word)
-}
-
 /**
  * Reads the worker of this name or path.
  * @throws SandboxError WORKER_NOT_FOUND, or WORKER_INVALID for anything but a readable file inside the project
  */
 export async function findWorker(word: string, finding: Finding): Promise<FoundFile> {
   refuseHidden(word)
-  if (isPath(word)) return await readNamed(word, finding)
+  // A path has a slash or the ending of a file; anything else is a name.
+  if (word.includes('/') || /\.(worker|agent|md|ya?ml)$/.test(word)) return await readNamed(word, finding)
   const { cwd, shippedDirectory, home } = finding
   const own = PLACES.map((place) => ({
     shown: placeOf(place, word),

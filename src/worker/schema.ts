@@ -83,7 +83,6 @@ export const mountShape = z.strictObject({
 
 const { extends: _extends, zones: _zones, ...policyKeys } = sandboxSchema.shape
 
-/** The section `sandbox`. */
 export const sandboxShape = z.strictObject({
   ...policyKeys,
   zones: z.array(zone).meta({ description: 'Zones.' }),

@@ -105,7 +105,7 @@ export function divideEnvironment(
   const lines: string[] = []
   const byName: Record<string, string> = {}
   const impossible: string[] = []
-  for (const [name, value] of Object.entries(commandEnv).sort(byKey)) {
+  for (const [name, value] of Object.entries(commandEnv).sort(([left], [right]) => (left < right ? -1 : 1))) {
     // A proxy in the env file would lose against the one of the client's configuration.
     const inFile = hasFile && !PROXY_NAMES.includes(name) && fitsLine({ name, value, program })
     if (inFile) lines.push(`${name}=${value}`)
@@ -113,8 +113,4 @@ export function divideEnvironment(
     else byName[name] = value
   }
   return { lines, byName, impossible }
-}
-
-function byKey([left]: readonly [string, string], [right]: readonly [string, string]): number {
-  return left < right ? -1 : 1
 }

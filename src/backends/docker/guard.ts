@@ -39,7 +39,6 @@ export function guardedZones({ zones }: Pick<Plan, 'zones'>): readonly PlannedZo
   return zones.filter(({ mode, kind }) => mode === 'rw' && kind === 'directory')
 }
 
-/** The records that the guard reads. */
 export function guardFile(zones: readonly PlannedZone[]): Uint8Array {
   return writeLaunchFile(zones.flatMap((zone) => zoneRecords(zone)))
 }

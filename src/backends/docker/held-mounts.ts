@@ -112,16 +112,12 @@ export function holdCovers({ zones, covers }: CoverInputs): HeldCovers {
         return { ...cover, inode: inodeOf(fd) }
       })
     })
-    return { covers: unique(seen), close }
+    // A source may be mounted at two targets.
+    return { covers: [...new Map(seen.map((cover) => [`${cover.zone}\0${cover.path}`, cover])).values()], close }
   } catch (error) {
     close()
     throw error
   }
-}
-
-/** A source may be mounted at two targets. */
-function unique(covers: readonly Cover[]): readonly Cover[] {
-  return [...new Map(covers.map((cover) => [`${cover.zone}\0${cover.path}`, cover])).values()]
 }
 
 function inodeOf(fd: number): NonNullable<Cover['inode']> {

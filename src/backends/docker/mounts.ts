@@ -80,7 +80,7 @@ export interface Mounted {
 export function heldWords({ zones, scratch, covers }: Mounted): readonly string[] {
   const mounts = [
     ...zones.flatMap((zone) => [
-      heldZone(zone),
+      [zone.target, '.', String(zone.dev), String(zone.ino), zone.mode],
       ...(zone.mode === 'rw'
         ? covers.filter((cover) => cover.zone === zone.source).map((cover) => heldCover(zone, cover))
         : []),
@@ -88,10 +88,6 @@ export function heldWords({ zones, scratch, covers }: Mounted): readonly string[
     ...scratch.map(({ target }) => [target, '.', '-', '-', 'rw']),
   ]
   return [String(mounts.length), ...mounts.flat()]
-}
-
-function heldZone({ target, dev, ino, mode }: PlannedZone): readonly string[] {
-  return [target, '.', String(dev), String(ino), mode]
 }
 
 function heldCover({ target }: PlannedZone, { path, readonly, inode }: Cover): readonly string[] {

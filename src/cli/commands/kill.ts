@@ -5,7 +5,6 @@ import { eachWord } from '../each-word.ts'
 import { isOwn, listRuns, notAlive, ownRun, type RunLine, runRunsProgram } from '../run-records.ts'
 import { subcommand } from '../subcommand.ts'
 
-/** The last run of this directory. */
 function lastHere(runs: readonly RunLine[], directory: string): string {
   const here = runs.filter((run) => isOwn(run) && run.directory === directory)
   const [last] = here.toSorted((one, other) => other.started - one.started)

@@ -343,7 +343,7 @@ class Fleet {
       worker,
       answer: (task) => {
         leave()
-        if (task === undefined) sendNothing(response)
+        if (task === undefined) send(response, 202, { success: false, message: 'no task is waiting', job: null })
         else this.#hand(task, response)
       },
     }
@@ -613,9 +613,6 @@ function send(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' })
   response.end(JSON.stringify(body))
 }
-
-const sendNothing = (response: ServerResponse): void =>
-  send(response, 202, { success: false, message: 'no task is waiting', job: null })
 
 function refuse(response: ServerResponse, error: unknown): void {
   // A stream that broke off has no other answer than its end.
