@@ -1,6 +1,8 @@
 /** Help on one screen of 80 columns, from the declarations. Pure. */
+
 import { EXPLAINED_OPTIONS, type ExplainedOption } from '../policy/option-help.ts'
 import { OPTION_GROUPS } from '../policy/options.ts'
+import { wrapped } from '../text/wrapped.ts'
 import { OWN_OPTIONS } from './exec-arguments.ts'
 import { DECLARED, type SubcommandDeclaration, usageOf, VERB_GROUPS } from './subcommands.ts'
 
@@ -45,19 +47,10 @@ function groupLines(group: string): readonly string[] {
   return [
     `${group}:`,
     ...common.map((option) => row(leftOf(option), meanings(option))),
-    ...(rare.length === 0 ? [] : wrapped(['also', ...rare.map(({ name }) => `--${name}`)])),
+    ...(rare.length === 0
+      ? []
+      : wrapped(['  also', ...rare.map(({ name }) => `--${name}`)], { width: WIDTH, indent: '    ' })),
   ]
-}
-
-/** Words on as few lines as they need. */
-function wrapped([first = '', ...rest]: readonly string[]): readonly string[] {
-  const lines = [`  ${first}`]
-  for (const word of rest) {
-    const longer = `${lines.at(-1)} ${word}`
-    if (longer.length <= WIDTH) lines[lines.length - 1] = longer
-    else lines.push(`    ${word}`)
-  }
-  return lines
 }
 
 const ownLines = OWN_OPTIONS.map((option) =>

@@ -1,5 +1,5 @@
 /** The manual page in the Markdown of pandoc, for people who read docs/, and in roff with the macros of man(7), for man(1). Pure. */
-import { wrapped } from '../text/markdown.ts'
+import { wrapped } from '../text/wrapped.ts'
 
 /** Words in one face. */
 export interface Span {
@@ -43,12 +43,14 @@ const inMarkdown = (text: Text) =>
     .map((span) => `${MARKDOWN_FACES[span.face]}${plain(span.text)}${MARKDOWN_FACES[span.face]}`)
     .join('')
 
+export const filled = (text: string, indent?: string) => wrapped(text.split(' '), { width: 120, indent }).join('\n')
+
 function markdownBlock(block: Block): string {
   if (block.kind === 'section') return `# ${block.title}\n`
   if (block.kind === 'subsection') return `## ${block.title}\n`
-  if (block.kind === 'paragraph') return `${wrapped(block.lines.map(inMarkdown).join(' '), '')}\n`
+  if (block.kind === 'paragraph') return `${filled(block.lines.map(inMarkdown).join(' '))}\n`
   if (block.kind === 'example') return `${block.lines.map((line) => `    ${line}`).join('\n')}\n`
-  return `${wrapped(inMarkdown(block.term), '')}\n${wrapped(`:   ${plain(block.text)}`, '    ')}\n`
+  return `${filled(inMarkdown(block.term))}\n${filled(`:   ${plain(block.text)}`, '    ')}\n`
 }
 
 /** @param origin where the text comes from, for people who would edit it */

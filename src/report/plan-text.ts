@@ -6,6 +6,7 @@ import { protectedSystems } from '../plan/protected-paths.ts'
 import type { Policy } from '../policy/policy.ts'
 import { isWritable, type Origin } from '../policy/values.ts'
 import { formatDuration, formatSize } from '../text/units.ts'
+import { wrapped } from '../text/wrapped.ts'
 import { table } from './table.ts'
 import { neutralise } from './text.ts'
 
@@ -19,8 +20,8 @@ export interface PlanReport {
   readonly served?: string
 }
 
-const WIDTH = 80
 const INDENT = 11
+const LINE = { width: 80 - INDENT }
 
 export function planText(report: PlanReport): string {
   const { plan, command, served } = report
@@ -118,7 +119,7 @@ function networkLines({ plan: { network }, policy }: PlanReport): readonly strin
     ]
       .join(', ')
       .concat(said === '' ? '' : `   (${said})`),
-    ...lists.flatMap(([name, values]) => (values.length === 0 ? [] : wrapped(`${name}:`, values))),
+    ...lists.flatMap(([name, values]) => (values.length === 0 ? [] : wrapped([`${name}:`, ...values], LINE))),
   ]
 }
 
@@ -152,16 +153,16 @@ function limitRows(
 const limitLines = ({ plan, policy }: PlanReport): readonly string[] =>
   table(limitRows(plan.limits).map(([name, key, value, by]) => [name, value, by, `(${setBy(policy, key)})`]))
 
-const VARIABLES_FROM: readonly (readonly [string, PlannedVariable['from']])[] = [
-  ['', 'built-in'],
-  ['taken over:', 'inherit'],
-  ['set:', 'set'],
+const VARIABLES_FROM: readonly (readonly [readonly string[], PlannedVariable['from']])[] = [
+  [[], 'built-in'],
+  [['taken over:'], 'inherit'],
+  [['set:'], 'set'],
 ]
 
 function variableLines(env: readonly PlannedVariable[]): readonly string[] {
   return VARIABLES_FROM.flatMap(([head, from]) => {
     const names = env.filter((variable) => variable.from === from).map(({ name }) => name)
-    return names.length === 0 ? [] : wrapped(head, names)
+    return names.length === 0 ? [] : wrapped([...head, ...names], LINE)
   })
 }
 
@@ -174,14 +175,14 @@ function protectedLines(zones: readonly PlannedZone[]): readonly string[] {
       ...(repositories.length === 0 ? [] : [`${repositories.join(', ')} (configuration, hooks)`]),
       ...protect,
     ]
-    return names.length === 0 ? [] : limited(wrapped(`in ${target}:`, names))
+    return names.length === 0 ? [] : limited(wrapped([`in ${target}:`, ...names], LINE))
   })
 }
 
 /** Toolchains hide nothing: the patterns of the other zones are the same. */
 function hiddenLines(zones: readonly PlannedZone[]): readonly string[] {
   const patterns = zones.find(({ hide }) => hide !== undefined)?.hide ?? []
-  return patterns.length === 0 ? [] : wrapped('', patterns)
+  return wrapped(patterns, LINE)
 }
 
 const MOST_LINES = 3
@@ -189,14 +190,3 @@ const MOST_LINES = 3
 /** All of it is in the JSON. */
 const limited = (lines: readonly string[]): readonly string[] =>
   lines.length <= MOST_LINES ? lines : [...lines.slice(0, MOST_LINES), '... (all of them: --plan=json)']
-
-/** Words on as many lines as they need. */
-function wrapped(head: string, words: readonly string[]): readonly string[] {
-  const lines: string[] = [head]
-  for (const word of words) {
-    const longer = `${lines.at(-1)} ${word}`.trimStart()
-    if (longer.length <= WIDTH - INDENT) lines[lines.length - 1] = longer
-    else lines.push(word)
-  }
-  return lines
-}

@@ -1,7 +1,7 @@
 /** Parts of documents that are made from the code: between two marker lines of a page. `make golden` rewrites them. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect } from 'vitest'
-import { wrapped } from '../../src/text/markdown.ts'
+import { filled } from '../../src/cli/man-formats.ts'
 import { isWritingGoldens } from './golden.ts'
 
 const ROOT = new URL('../../', import.meta.url)
@@ -20,4 +20,4 @@ export function expectFile(path: string, wanted: (current: string) => string): v
 }
 
 /** An item of a list, on lines as long as those of the documents. */
-export const listItem = (text: string): string => wrapped(`* ${text}`, '  ')
+export const listItem = (text: string): string => filled(`* ${text}`, '  ')
