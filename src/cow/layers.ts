@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path'
 import { type ErrorCode, SandboxError } from '../error.ts'
 import { checkNativeProgram, hostCall } from '../os/native-programs.ts'
 import { isOwnDirectory } from '../os/private-files.ts'
+import { bootId } from '../os/process-identity.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import { meantBy } from '../text/shortened-id.ts'
 import { type Change, type LayerZone, parseChanges, type RawChange, shownChange } from './change.ts'
@@ -262,8 +263,6 @@ export interface Applied {
   /** Left out: devices, FIFOs, sockets. */
   readonly special: readonly string[]
 }
-
-const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
 
 /** All of it or nothing. @throws SandboxError for a layer that cannot be used, and for paths that name no change */
 export async function applyLayer(
