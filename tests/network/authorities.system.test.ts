@@ -1,13 +1,12 @@
 /** Certificates of a company, which the caller's variables name: programs inside trust them, and see nothing else of those files. */
 import { chmod, copyFile, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
-import { runCli } from '../support/cli.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
-import { describeWith, testWith } from '../support/needs.ts'
+import { describeWith } from '../support/needs.ts'
 import { openTerminationWorld, type TerminationWorld } from './termination-world.ts'
-import { allow, needsOf, PYTHON, resultOf, shell, WAYS, type Way } from './ways.ts'
+import { allow, eachWay, PYTHON, resultOf, shell, type Way } from './ways.ts'
 
 const VARIABLES = ['NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'REQUESTS_CA_BUNDLE', 'GIT_SSL_CAINFO', 'CURL_CA_BUNDLE']
 /** Its certificate is of an authority that this host does not trust. */
@@ -40,19 +39,17 @@ describeWith('root', "a company's certificates", () => {
   })
   afterAll(() => of?.close())
 
-  describe.each(WAYS)('$engine as $as', (way) => {
-    testWith(needsOf(way), 'curl, git, node and Python trust them, and without the variables none does', async () => {
-      const script = `curl -sS -o /dev/null ${URL} && echo curl
+  eachWay('curl, git, node and Python trust them, and without the variables none does', async (way) => {
+    const script = `curl -sS -o /dev/null ${URL} && echo curl
 git ls-remote ${URL} 2>&1 | grep -qi certificate || echo git
 ${NODE}
 ${PYTHON} -c 'import urllib.request as u, urllib.error as e
 try: u.urlopen("${URL}")
 except e.HTTPError: pass
 print("python")'; true`
-      const { stdout, stderr } = await run(script, { env: all(company), way })
-      expect([stdout, stderr]).toEqual(['curl\ngit\ntrue\npython\n', ''])
-      expect((await run(script, { env: {}, way })).stdout).toBe('UNABLE_TO_VERIFY_LEAF_SIGNATURE\n')
-    })
+    const { stdout, stderr } = await run(script, { env: all(company), way })
+    expect([stdout, stderr]).toEqual(['curl\ngit\ntrue\npython\n', ''])
+    expect((await run(script, { env: {}, way })).stdout).toBe('UNABLE_TO_VERIFY_LEAF_SIGNATURE\n')
   })
 
   test('a file shows its certificates and no other byte', async () => {
@@ -110,11 +107,8 @@ print("python")'; true`
     expect((await run('echo "[$NODE_EXTRA_CA_CERTS]"', { words: [], env })).stdout).toBe('[]\n')
     const file = join(await temporaryDirectory({ mode: 0o755 }), 'changing.pem')
     await copyFile(company, file)
-    const words = ['--json', ...allow('stranger.test:9443'), '--', ...shell('grep -c BEGIN $NODE_EXTRA_CA_CERTS')]
-    const count = async () => {
-      const { stdout } = await runCli(words, { through: of.world.through, env: { NODE_EXTRA_CA_CERTS: file } })
-      return (JSON.parse(stdout.toString()) as Result).stdout
-    }
+    const count = async () =>
+      (await run('grep -c BEGIN $NODE_EXTRA_CA_CERTS', { env: { NODE_EXTRA_CA_CERTS: file } })).stdout
     expect([await count(), await count()]).toEqual(['1\n', '1\n'])
     const certificate = await readFile(file, 'utf8')
     await writeFile(file, certificate + (await readFile(join(of.directory, 'ca.pem'), 'utf8')))

@@ -8,13 +8,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { kernelThat } from '../support/kernel.ts'
-import { describeWith, testWith } from '../support/needs.ts'
+import { describeWith } from '../support/needs.ts'
 import { newerNodes } from '../support/nodes.ts'
 import { packageCopy } from '../support/package.ts'
 import { readOr } from '../support/processes.ts'
 import { makeNpmPackage, makeRepository } from './services.ts'
 import { curl, NETWORK, openTerminationWorld, SECRET, type TerminationWorld } from './termination-world.ts'
-import { needsOf, OTHER_WAYS, python, shell } from './ways.ts'
+import { eachWay, OTHER_WAYS, python, shell, type Way } from './ways.ts'
 
 let site: TerminationWorld
 
@@ -38,10 +38,8 @@ describeWith(['root', 'git'], 'credentials that stay outside', () => {
   })
   afterAll(() => site?.close())
 
-  for (const way of OTHER_WAYS)
-    testWith(needsOf(way), `the header arrives by ${way.engine} as ${way.as}`, async () => {
-      expect((await site.run(curl('https://api.test/hello'), { way })).stdout).toContain(`Bearer ${SECRET}`)
-    })
+  const hello = async (way: Way) => (await site.run(curl('https://api.test/hello'), { way })).stdout
+  eachWay('the header arrives', async (way) => expect(await hello(way)).toContain(`Bearer ${SECRET}`), OTHER_WAYS)
 
   test.each(
     Object.entries({

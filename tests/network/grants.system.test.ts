@@ -9,9 +9,9 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { Result } from '../../src/report/result.ts'
 import { type CliResult, cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
-import { describeWith, testWith } from '../support/needs.ts'
+import { describeWith } from '../support/needs.ts'
 import { becoming, type User } from '../support/users.ts'
-import { needsOf, PYTHON, until, WAYS } from './ways.ts'
+import { eachWay, PYTHON, until } from './ways.ts'
 import { openWorld, WORLD, type World } from './world.ts'
 
 let world: World
@@ -121,79 +121,66 @@ describeWith('root', 'hosts that are allowed while a sandbox runs', () => {
   })
   afterAll(() => world?.close())
 
-  describe.each(WAYS)('$engine as $as', (way) => {
-    testWith(
-      needsOf(way),
-      'a host is reached from then on, by the judgement of the start, and the result says so',
-      async () => {
-        const by = await caller(way.as)
-        const words = ['--engine', way.engine, '--allow-host', 'api.test:80', '--deny-host', 'old.test']
-        await started(by, 'growing', '--allow-later', ...words)
-        const reach = (url: string) => fetched(by, 'growing', url)
-        expect(await reach('http://api.test/say')).toEqual(SAYS('api.test'))
-        expect(await reach('http://other.test/say')).toBe(NO_HOST)
-        expect(await reach('http://a.wild.test:8080/say')).toBe(NO_HOST)
-        expect(await reach('http://api.test:8080/say')).toEqual(RESET)
-        const asked = (await world.questions()).length
+  eachWay('a host is reached from then on, by the judgement of the start, and the result says so', async (way) => {
+    const by = await caller(way.as)
+    const words = ['--engine', way.engine, '--allow-host', 'api.test:80', '--deny-host', 'old.test']
+    await started(by, 'growing', '--allow-later', ...words)
+    const reach = (url: string) => fetched(by, 'growing', url)
+    expect(await reach('http://api.test/say')).toEqual(SAYS('api.test'))
+    expect(await reach('http://other.test/say')).toBe(NO_HOST)
+    expect(await reach('http://a.wild.test:8080/say')).toBe(NO_HOST)
+    expect(await reach('http://api.test:8080/say')).toEqual(RESET)
+    const asked = (await world.questions()).length
 
-        const hosts = ['other.test:80', 'api.test:8080', '*.wild.test:8080', 'private.test', 'loop.test']
-        expect((await allowing(by, 'growing', ...hosts))[0]).toBe(0)
-        expect(await reach('http://other.test/say')).toEqual(SAYS('other.test'))
-        expect(await reach('http://api.test:8080/say')).toEqual(SAYS('api.test:8080'))
-        expect(await reach('http://a.wild.test:8080/say')).toEqual(SAYS('a.wild.test:8080'))
-        expect(await reach('http://other.test:8080/say')).toEqual(RESET)
-        expect((await world.questions()).length).toBeGreaterThan(asked)
+    const hosts = ['other.test:80', 'api.test:8080', '*.wild.test:8080', 'private.test', 'loop.test']
+    expect((await allowing(by, 'growing', ...hosts))[0]).toBe(0)
+    expect(await reach('http://other.test/say')).toEqual(SAYS('other.test'))
+    expect(await reach('http://api.test:8080/say')).toEqual(SAYS('api.test:8080'))
+    expect(await reach('http://a.wild.test:8080/say')).toEqual(SAYS('a.wild.test:8080'))
+    expect(await reach('http://other.test:8080/say')).toEqual(RESET)
+    expect((await world.questions()).length).toBeGreaterThan(asked)
 
-        // A private address stays closed until it is listed itself.
-        expect([await reach('http://private.test/say'), await reach('http://loop.test/say')]).toEqual([
-          NO_HOST,
-          NO_HOST,
-        ])
-        expect(await allowing(by, 'growing', '10.0.0.0/8')).toEqual([0, expect.stringContaining('names may lead to')])
-        expect(await reach('http://private.test/say')).toEqual(SAYS('private.test'))
-        expect(await reach('http://10.1.2.3/say')).toBe(NOT_CONNECTED)
+    // A private address stays closed until it is listed itself.
+    expect([await reach('http://private.test/say'), await reach('http://loop.test/say')]).toEqual([NO_HOST, NO_HOST])
+    expect(await allowing(by, 'growing', '10.0.0.0/8')).toEqual([0, expect.stringContaining('names may lead to')])
+    expect(await reach('http://private.test/say')).toEqual(SAYS('private.test'))
+    expect(await reach('http://10.1.2.3/say')).toBe(NOT_CONNECTED)
 
-        const refused = [
-          ['old.test', 'denies'],
-          ['@npm', 'looked up'],
-          ['a b', 'expected'],
-          ['*', 'expected'],
-          ['localhost', 'expected'],
-          ['0.0.0.0/0', 'own'],
-        ] as const
-        for (const [host, why] of refused)
-          expect(await allowing(by, 'growing', host)).toEqual([125, expect.stringContaining(why)])
-        expect(await reach('http://old.test/say')).toBe(NO_HOST)
+    const refused = [
+      ['old.test', 'denies'],
+      ['@npm', 'looked up'],
+      ['a b', 'expected'],
+      ['*', 'expected'],
+      ['localhost', 'expected'],
+      ['0.0.0.0/0', 'own'],
+    ] as const
+    for (const [host, why] of refused)
+      expect(await allowing(by, 'growing', host)).toEqual([125, expect.stringContaining(why)])
+    expect(await reach('http://old.test/say')).toBe(NO_HOST)
 
-        await call(by, 'kill', 'growing')
-        const lines = (await call(by, 'ps', '--ended', '--json')).stdout.toString().split('\n').filter(Boolean)
-        const all = lines.map((line) => JSON.parse(line) as { readonly name: string; readonly result: Result })
-        const ended = all.find(({ name }) => name === 'growing')
-        const granted = ended?.result.network?.filter(({ verdict }) => verdict === 'granted')
-        expect(granted?.map(({ rule }) => rule)).toEqual([...hosts, '10.0.0.0/8'])
-      },
-    )
+    await call(by, 'kill', 'growing')
+    const lines = (await call(by, 'ps', '--ended', '--json')).stdout.toString().split('\n').filter(Boolean)
+    const all = lines.map((line) => JSON.parse(line) as { readonly name: string; readonly result: Result })
+    const ended = all.find(({ name }) => name === 'growing')
+    const granted = ended?.result.network?.filter(({ verdict }) => verdict === 'granted')
+    expect(granted?.map(({ rule }) => rule)).toEqual([...hosts, '10.0.0.0/8'])
+  })
 
-    testWith(
-      needsOf(way),
-      'only its owner speaks to a run: the kernel says who it is, and the directory is closed to others',
-      async () => {
-        const [owner, other] = [await caller(way.as), await caller(way.as === 'root' ? 'plain' : 'root')]
-        await started(owner, 'mine', '--engine', way.engine, '--allow-later')
-        expect(await allowing(other, 'mine', 'other.test')).toEqual([125, expect.stringContaining('RUN_NOT_FOUND')])
-        const [name = ''] = readdirSync(sockets(owner)).filter((file) => file.endsWith('.net'))
-        const socket = join(sockets(owner), name)
-        // Root enters every directory: then it is the kernel's word that counts.
-        expect(await speak(other.as, socket, ALLOW_OTHER)).toBe(other.as === 'root' ? 'closed' : 'PermissionError')
-        expect(await fetched(owner, 'mine', 'http://other.test/say')).toBe(NO_HOST)
-        expect(await speak(owner.as, socket, 'allow\tother.test\t80')).toBe('closed')
-        expect(await speak(owner.as, socket, 'allow\t*\t*\t*:*')).toBe('invalid')
-        expect(await speak(owner.as, socket, `${'x'.repeat(2000)}`)).toBe('closed')
-        // The control: the same words by the owner.
-        expect(await speak(owner.as, socket, ALLOW_OTHER)).toBe('allowed')
-        expect(await fetched(owner, 'mine', 'http://other.test/say')).toEqual(SAYS('other.test'))
-      },
-    )
+  eachWay('only its owner speaks to a run: the kernel says who it is, and the directory is closed', async (way) => {
+    const [owner, other] = [await caller(way.as), await caller(way.as === 'root' ? 'plain' : 'root')]
+    await started(owner, 'mine', '--engine', way.engine, '--allow-later')
+    expect(await allowing(other, 'mine', 'other.test')).toEqual([125, expect.stringContaining('RUN_NOT_FOUND')])
+    const [name = ''] = readdirSync(sockets(owner)).filter((file) => file.endsWith('.net'))
+    const socket = join(sockets(owner), name)
+    // Root enters every directory: then it is the kernel's word that counts.
+    expect(await speak(other.as, socket, ALLOW_OTHER)).toBe(other.as === 'root' ? 'closed' : 'PermissionError')
+    expect(await fetched(owner, 'mine', 'http://other.test/say')).toBe(NO_HOST)
+    expect(await speak(owner.as, socket, 'allow\tother.test\t80')).toBe('closed')
+    expect(await speak(owner.as, socket, 'allow\t*\t*\t*:*')).toBe('invalid')
+    expect(await speak(owner.as, socket, `${'x'.repeat(2000)}`)).toBe('closed')
+    // The control: the same words by the owner.
+    expect(await speak(owner.as, socket, ALLOW_OTHER)).toBe('allowed')
+    expect(await fetched(owner, 'mine', 'http://other.test/say')).toEqual(SAYS('other.test'))
   })
 
   test('no command of a sandbox reaches the socket of its run, wherever it is', async () => {
@@ -220,8 +207,6 @@ describeWith('root', 'hosts that are allowed while a sandbox runs', () => {
     const refusals = [
       [['--net', 'none', '--allow-later'], 'expected --net restricted'],
       [['--net', 'record', '--allow-later'], 'record'],
-      [['--backend', 'process', '--allow-later'], 'network.grants'],
-      [['--backend', 'no-namespaces', '--allow-later'], 'network.grants'],
       [['--ask-hosts'], 'needs a terminal'],
     ] as const
     for (const [words, why] of refusals) {

@@ -1,24 +1,8 @@
 /* Judges by the rules of a launch file, for tests: judge FILE < LINES; each line is a host, a blank and a port. Prints `allowed` or `denied`
  * and the rule that decided, or `-`. */
+#include "../native/load.h"
 #include "net/host-name.h"
 #include "net/rules.h"
-
-#include <err.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static struct rules read_rules(const char *path) {
-  struct launchfile file;
-  struct rules rules;
-  const char *problem = "";
-  size_t size;
-  char *bytes = read_all(open(path, O_RDONLY), LAUNCHFILE_MAX, &size);
-  if (!bytes || launchfile_check(bytes, size, &file, &problem) < 0) errx(1, "%s: %s", path, problem);
-  if (rules_read(&file, V_NET_ALLOW, &rules) < 0) err(1, "rules");
-  return rules;
-}
 
 static struct judgement judge(const struct rules *rules, const char *host, uint16_t port) {
   struct address_range address;
@@ -32,10 +16,12 @@ int main(int argc, char **argv) {
   char host[256];
   unsigned port;
   if (argc != 2) errx(1, "usage: judge FILE");
-  struct rules rules = read_rules(argv[1]);
+  struct rules rules;
+  struct launchfile file = load_launchfile(argv[1]);
+  if (rules_read(&file, V_NET_ALLOW, &rules) < 0) err(1, "rules");
   while (scanf("%255s %u", host, &port) == 2) {
     struct judgement judgement = judge(&rules, host, (uint16_t)port);
     printf("%s %s\n", judgement.is_allowed ? "allowed" : "denied", judgement.rule ? judgement.rule->text : "-");
   }
-  return 0;
+  end(0);
 }

@@ -27,7 +27,7 @@ async function judgedInC({ allow, deny }: Rules, questions: readonly Question[])
   const file = join(await temporaryDirectory(), 'launch-file')
   await writeFile(file, writeLaunchFile(networkRecords({ mode: 'restricted', allow, deny })))
   const input = questions.map(({ host, port }) => `${host} ${port}\n`).join('')
-  const { stdout } = await execa(driver('network/judge'), [file], { input, env: { ASAN_OPTIONS: 'detect_leaks=0' } })
+  const { stdout } = await execa(driver('network/judge'), [file], { input })
   return stdout.split('\n')
 }
 

@@ -4,11 +4,11 @@ import { writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { newDirectory } from '../support/directory.ts'
-import { describeWith, testWith } from '../support/needs.ts'
-import { needsOf, resultOf, shell, WAYS, type Way } from './ways.ts'
+import { describeWith } from '../support/needs.ts'
+import { eachWay, resultOf, shell, type Way } from './ways.ts'
 import { openWorld, startServer, WORLD, type World } from './world.ts'
 
 const ZONE = { 'api.test': [[WORLD]], 'other.test': [[WORLD]], 'loop.test': [['127.0.0.1']] } as const
@@ -96,52 +96,42 @@ for port in ${JSON.stringify(ports)}:
 END
 `
 
-  describe.each(WAYS)('$engine as $as', (way) => {
-    testWith(needsOf(way), '--allow-local opens one port by one name, and --socket shows one socket', async () => {
-      const [one = '', two = ''] = ['one.sock', 'two.sock'].map((name) => join(directory.path, name))
-      const urls = [`${LOCAL}:${OPEN}`, `${LOCAL}:${CLOSED}`, `http://127.0.0.1:${OPEN}`, `http://loop.test:${OPEN}`]
-      const words = ['--allow-local', `${OPEN}`, '--allow-host', 'loop.test:*', '--socket']
-      const script = `${ask(...urls)}; ${unix(one, two, '/run/mine.sock')}`
-      const opened = await run([...words, one], script, way)
-      expect(opened.stdout).toBe('200 000 000 000 hello FileNotFoundError FileNotFoundError ')
-      expect(opened.denials).toContainEqual(
-        expect.objectContaining({ target: `host.llm-do.internal:${CLOSED}`, fix: `--allow-local ${CLOSED}` }),
-      )
-      const both = await run([...words, `${one}:/run/mine.sock`, '--allow-local', `${CLOSED}`], script, way)
-      expect(both.stdout).toBe('200 200 000 000 FileNotFoundError FileNotFoundError hello ')
-    })
+  eachWay('--allow-local opens one port by one name, and --socket shows one socket', async (way) => {
+    const [one = '', two = ''] = ['one.sock', 'two.sock'].map((name) => join(directory.path, name))
+    const urls = [`${LOCAL}:${OPEN}`, `${LOCAL}:${CLOSED}`, `http://127.0.0.1:${OPEN}`, `http://loop.test:${OPEN}`]
+    const words = ['--allow-local', `${OPEN}`, '--allow-host', 'loop.test:*', '--socket']
+    const script = `${ask(...urls)}; ${unix(one, two, '/run/mine.sock')}`
+    const opened = await run([...words, one], script, way)
+    expect(opened.stdout).toBe('200 000 000 000 hello FileNotFoundError FileNotFoundError ')
+    expect(opened.denials).toContainEqual(
+      expect.objectContaining({ target: `host.llm-do.internal:${CLOSED}`, fix: `--allow-local ${CLOSED}` }),
+    )
+    const both = await run([...words, `${one}:/run/mine.sock`, '--allow-local', `${CLOSED}`], script, way)
+    expect(both.stdout).toBe('200 200 000 000 FileNotFoundError FileNotFoundError hello ')
+  })
 
-    testWith(needsOf(way), '--allow-host localhost:PORT leads one port of the loopback to this host', async () => {
-      const urls = [
-        `localhost:${OPEN}`,
-        `127.0.0.1:${OPEN}`,
-        `[::1]:${OPEN}`,
-        `localhost:${CLOSED}`,
-        `loop.test:${OPEN}`,
-      ]
-      const script = `${ask(...urls.map((url) => `http://${url}`))}; ${binds(OPEN, CLOSED)}`
-      const words = ['--allow-host', 'loop.test:*', '--allow-host', `localhost:${OPEN}`]
-      const free = `${'bound '.repeat(3)}\n`
-      expect((await run(words.slice(0, 2), script, way)).stdout).toBe(`${'000 '.repeat(5)}${free}${free}`)
-      expect((await run(words, script, way)).stdout).toBe(`200 200 200 000 000 ${'EADDRINUSE '.repeat(3)}\n${free}`)
-      expect((await run([...words, '--deny-host', `localhost:${OPEN}`], script, way)).stdout).toMatch(/^(000 ){5}/)
-    })
+  eachWay('--allow-host localhost:PORT leads one port of the loopback to this host', async (way) => {
+    const urls = [`localhost:${OPEN}`, `127.0.0.1:${OPEN}`, `[::1]:${OPEN}`, `localhost:${CLOSED}`, `loop.test:${OPEN}`]
+    const script = `${ask(...urls.map((url) => `http://${url}`))}; ${binds(OPEN, CLOSED)}`
+    const words = ['--allow-host', 'loop.test:*', '--allow-host', `localhost:${OPEN}`]
+    const free = `${'bound '.repeat(3)}\n`
+    expect((await run(words.slice(0, 2), script, way)).stdout).toBe(`${'000 '.repeat(5)}${free}${free}`)
+    expect((await run(words, script, way)).stdout).toBe(`200 200 200 000 000 ${'EADDRINUSE '.repeat(3)}\n${free}`)
+    expect((await run([...words, '--deny-host', `localhost:${OPEN}`], script, way)).stdout).toMatch(/^(000 ){5}/)
+  })
 
-    testWith(needsOf(way), '--publish lets this host in, and nothing out', async () => {
-      const inside = `${ask('http://api.test/say', `${LOCAL}:${OPEN}`)}; ${serverAt('127.0.0.1')}`
-      const running = run(['--net', 'none', '--publish', `${PUBLISHED}:8000`], inside, way)
-      expect(await onHost(`${untilServed}; ${eighty}; ${ask('http://127.0.0.1:8000')}`)).toBe(
-        `${'200 '.repeat(80)}000 `,
-      )
-      const second = await run(['--publish', `${PUBLISHED}:8000`], 'echo ran', way)
-      expect(second).toMatchObject({ stdout: '', error: { hint: expect.stringContaining('--publish') } })
-      await onHost(end)
-      const { stdout, exitCode, network } = await running
-      expect({ stdout, exitCode }).toEqual({ stdout: '000 000 ', exitCode: 0 })
-      const row = { host: '127.0.0.1', port: PUBLISHED, verdict: 'published', inside: 8000 }
-      expect(network).toContainEqual(expect.objectContaining(row))
-      expect(await onHost(ask(`http://127.0.0.1:${PUBLISHED}`))).toBe('000 ')
-    })
+  eachWay('--publish lets this host in, and nothing out', async (way) => {
+    const inside = `${ask('http://api.test/say', `${LOCAL}:${OPEN}`)}; ${serverAt('127.0.0.1')}`
+    const running = run(['--net', 'none', '--publish', `${PUBLISHED}:8000`], inside, way)
+    expect(await onHost(`${untilServed}; ${eighty}; ${ask('http://127.0.0.1:8000')}`)).toBe(`${'200 '.repeat(80)}000 `)
+    const second = await run(['--publish', `${PUBLISHED}:8000`], 'echo ran', way)
+    expect(second).toMatchObject({ stdout: '', error: { hint: expect.stringContaining('--publish') } })
+    await onHost(end)
+    const { stdout, exitCode, network } = await running
+    expect({ stdout, exitCode }).toEqual({ stdout: '000 000 ', exitCode: 0 })
+    const row = { host: '127.0.0.1', port: PUBLISHED, verdict: 'published', inside: 8000 }
+    expect(network).toContainEqual(expect.objectContaining(row))
+    expect(await onHost(ask(`http://127.0.0.1:${PUBLISHED}`))).toBe('000 ')
   })
 
   test('a published server may listen on ::1 alone', async () => {

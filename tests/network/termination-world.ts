@@ -3,13 +3,11 @@
  * 8443, stranger.test on 9443. Runs in it have a profile with a secret.
  */
 import type { ChildProcess } from 'node:child_process'
-import { readdirSync, readlinkSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import type { Result } from '../../src/report/result.ts'
 import { newDirectory } from '../support/directory.ts'
-import { readOr } from '../support/processes.ts'
 import { resultOf, until, WAYS, type Way } from './ways.ts'
 import { openWorld, startServer, WORLD, type World } from './world.ts'
 
@@ -56,16 +54,6 @@ export interface TerminationWorld {
 }
 
 export const curl = (url: string, ...words: readonly string[]) => ['curl', '-sS', '-m', '20', ...words, url]
-
-function namespaceOf(pid: string): string {
-  try {
-    return readlinkSync(`/proc/${pid}/ns/net`)
-  } catch {
-    return '' // it has ended
-  }
-}
-
-const isTerminator = (pid: string): boolean => readOr(`/proc/${pid}/cmdline`).includes('dist/terminator.cjs\0')
 
 async function makeCertificates(directory: string, names: ReadonlySet<string>): Promise<void> {
   const make = (name: string, ...words: readonly string[]) => {
@@ -114,10 +102,7 @@ export async function openTerminationWorld({ program, ports }: Servers = ECHO): 
     await writeFile(path, `sandbox:\n  network:\n${network.replace(/^/gm, '    ')}\n`)
     return path
   }
-  const terminators = (): readonly number[] =>
-    readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name) && isTerminator(name) && namespaceOf(name) === world.namespace)
-      .map(Number)
+  const terminators = () => world.processes('cmdline', 'dist/terminator.cjs\0')
   return {
     world,
     directory,

@@ -1,12 +1,12 @@
 /** Hosts that are reached through the operator's own proxy: by name, after our own judgement, and with what proves the user kept outside. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { runCli } from '../support/cli.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
-import { describeWith, testWith } from '../support/needs.ts'
-import { allow, needsOf, PYTHON, resultOf, shell, WAYS, type Way } from './ways.ts'
+import { describeWith } from '../support/needs.ts'
+import { allow, eachWay, PYTHON, resultOf, shell, type Way } from './ways.ts'
 import { openWorld, startServer, WORLD, type World } from './world.ts'
 
 let world: World
@@ -65,58 +65,39 @@ describeWith('root', "the operator's proxy", () => {
   })
   afterAll(() => world?.close())
 
-  describe.each(WAYS)('$engine as $as', (way) => {
-    testWith(
-      needsOf(way),
-      'a listed name is reached through it, whichever program asks, and its port is judged first',
-      async () => {
-        const programs = shell(`curl -sS http://corp.test/say
+  eachWay('a listed name is reached through it, whichever program asks, and its port is judged first', async (way) => {
+    const programs = shell(`curl -sS http://corp.test/say
 node -e 'fetch("http://corp.test/say").then((r) => r.text()).then((t) => process.stdout.write(t))'
 ${PYTHON} -c 'import urllib.request as u; print(u.urlopen("http://corp.test/say").read().decode(), end="")'
 git ls-remote http://corp.test/x.git 2>&1 | grep -o 'not found'
 curl -sS http://other.test/say; echo $?; curl -sS http://corp.test:8080/say; echo $?`)
-        const before = (await heads()).length
-        const { stdout, network } = await run(programs, { way })
-        expect(stdout).toMatch(/^(host=corp\.test from=(::ffff:)?203\.0\.114\.1\n){3}not found\n6\n7\n$/)
-        const asked = (await heads()).slice(before)
-        expect([...new Set(asked)]).toEqual(['CONNECT corp.test:80 HTTP/1.1\r\nHost: corp.test:80\r\n\r\n'])
-        expect(network).toContainEqual(expect.objectContaining({ host: 'corp.test', port: 80, verdict: 'allowed' }))
-        // The control: without the variable the name is unknown.
-        expect((await say('corp.test', { way, env: {} })).stdout).toBe('')
-      },
-    )
+    const before = (await heads()).length
+    const { stdout, network } = await run(programs, { way })
+    expect(stdout).toMatch(/^(host=corp\.test from=(::ffff:)?203\.0\.114\.1\n){3}not found\n6\n7\n$/)
+    const asked = (await heads()).slice(before)
+    expect([...new Set(asked)]).toEqual(['CONNECT corp.test:80 HTTP/1.1\r\nHost: corp.test:80\r\n\r\n'])
+    expect(network).toContainEqual(expect.objectContaining({ host: 'corp.test', port: 80, verdict: 'allowed' }))
+    // The control: without the variable the name is unknown.
+    expect((await say('corp.test', { way, env: {} })).stdout).toBe('')
+  })
 
-    testWith(
-      needsOf(way),
-      'what proves the user goes to the proxy alone: it is nowhere inside, nor in plan, result or process',
-      async () => {
-        const find = `tr '\\0' '\\n' </proc/self/environ; cat /proc/1/environ /proc/1/cmdline /proc/*/environ 2>/dev/null; curl -sS http://corp.test/say`
-        const env = { https_proxy: WITH_USER }
-        const result = await run(shell(find), { env, way })
-        expect(result.stdout).toContain('host=corp.test')
-        const text = JSON.stringify(result)
-        const plan = await runCli(['--plan=json', ...allow('corp.test'), '--', 'true'], {
-          through: world.through,
-          env,
-          as: way.as,
-        })
-        const argv = await runCli(['--plan', '--argv', ...allow('corp.test'), '--', 'true'], {
-          through: world.through,
-          env,
-          as: way.as,
-        })
-        for (const secret of ['pass word', 'pass%20word', Buffer.from(USER).toString('base64')])
-          for (const shown of [text, plan.stdout.toString(), argv.stdout.toString()])
-            expect(shown).not.toContain(secret)
-        expect(plan.stdout.toString()).toContain(`"port": ${CLOSED_PORT}`)
-        // The control: without it the proxy refuses.
-        const refused = await say('corp.test', { env: { https_proxy: `http://127.0.0.1:${CLOSED_PORT}` }, way })
-        expect([refused.stdout, refused.network?.map(({ verdict }) => verdict)]).toEqual([
-          '',
-          ['allowed', 'unreachable'],
-        ])
-      },
-    )
+  eachWay('what proves the user is nowhere inside, nor in plan, result or process', async (way) => {
+    const find = `tr '\\0' '\\n' </proc/self/environ; cat /proc/1/environ /proc/1/cmdline /proc/*/environ 2>/dev/null; curl -sS http://corp.test/say`
+    const env = { https_proxy: WITH_USER }
+    const result = await run(shell(find), { env, way })
+    expect(result.stdout).toContain('host=corp.test')
+    const text = JSON.stringify(result)
+    const shown = async (...words: readonly string[]) => {
+      const call = { through: world.through, env, as: way.as }
+      return (await runCli([...words, ...allow('corp.test'), '--', 'true'], call)).stdout.toString()
+    }
+    const [plan, argv] = [await shown('--plan=json'), await shown('--plan', '--argv')]
+    for (const secret of ['pass word', 'pass%20word', Buffer.from(USER).toString('base64')])
+      for (const one of [text, plan, argv]) expect(one).not.toContain(secret)
+    expect(plan).toContain(`"port": ${CLOSED_PORT}`)
+    // The control: without it the proxy refuses.
+    const refused = await say('corp.test', { env: { https_proxy: `http://127.0.0.1:${CLOSED_PORT}` }, way })
+    expect([refused.stdout, refused.network?.map(({ verdict }) => verdict)]).toEqual(['', ['allowed', 'unreachable']])
   })
 
   test('NO_PROXY names what is reached directly, and * all of it', async () => {
@@ -168,17 +149,10 @@ curl -sS http://other.test/say; echo $?; curl -sS http://corp.test:8080/say; ech
 
   test('a plan that was kept before the variable was set does not serve after it', async () => {
     const cwd = await temporaryDirectory()
-    const words = [
-      '--json',
-      ...allow('corp.test', 'direct.test'),
-      '--',
-      'curl',
-      '-sS',
-      'http://direct.test/say',
-      'http://corp.test/say',
-    ]
-    const call = async (env: Readonly<Record<string, string>>) =>
-      JSON.parse((await runCli(words, { through: world.through, cwd, env })).stdout.toString()) as Result
+    const words = allow('corp.test', 'direct.test')
+    const command = ['curl', '-sS', 'http://direct.test/say', 'http://corp.test/say']
+    const call = (env: Readonly<Record<string, string>>) =>
+      resultOf({ through: world.through, words, command, cwd, env })
     for (const env of [{}, {}]) expect((await call(env)).stdout).not.toContain('host=corp.test')
     expect((await call({ https_proxy: PROXY, no_proxy: 'direct.test' })).stdout).toContain('host=corp.test')
     expect((await call({})).stdout).not.toContain('host=corp.test')

@@ -2,10 +2,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import { expect } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
-import { type CliOptions, runCli } from '../support/cli.ts'
-import type { Need } from '../support/needs.ts'
-import { ATTACKS, type Attack, NOT_PUBLIC } from './attacks.ts'
+import { type CliOptions, runForResult } from '../support/cli.ts'
+import { type Need, testWith } from '../support/needs.ts'
+import { ATTACKED, ATTACKS, type Attack, NOT_PUBLIC } from './attacks.ts'
 import { HOST, HOST_ANY, HOST_SECOND, HOST_V6, WORLD, type Zone } from './world.ts'
 
 /** Root starts both: a world needs it. */
@@ -32,11 +33,12 @@ export interface Run extends Omit<CliOptions, 'as'> {
   readonly way?: Way
 }
 
-export async function resultOf({ words = [], command, way = WAYS[0], ...call }: Run): Promise<Result> {
-  const argv = ['--json', '--engine', way.engine, ...words, '--', ...command]
-  const { stdout, stderr } = await runCli(argv, { ...call, as: way.as })
-  if (!stdout.toString().startsWith('{')) throw new Error(`no result: ${stdout}${stderr}`)
-  return JSON.parse(stdout.toString()) as Result
+export const resultOf = ({ words = [], command, way = WAYS[0], ...call }: Run): Promise<Result> =>
+  runForResult(['--engine', way.engine, ...words, '--', ...command], { ...call, as: way.as })
+
+/** A test for each user. */
+export function eachWay(title: string, work: (way: Way) => Promise<void>, ways: readonly Way[] = WAYS): void {
+  for (const way of ways) testWith(needsOf(way), `${way.engine} as ${way.as}: ${title}`, () => work(way))
 }
 
 /** Words that allow hosts. */
@@ -120,6 +122,19 @@ export const attacksThatPass = (
   attacks
     .map((attack) => ({ ...attack, met: met.get(attack.attempt)?.result ?? 'not tried' }))
     .filter((attack) => !mayMeet(attack).includes(attack.met))
+
+/** Attacks on the list that pass. @param allowed attempts that must succeed: without them nothing would be shown */
+export async function attacksThatPassBy(
+  run: (words: readonly string[], command: readonly string[]) => Promise<Result>,
+  allowed: readonly string[],
+  { program = PYTHON, mayMeet }: { program?: string; mayMeet?: (attack: Attack) => readonly string[] } = {},
+) {
+  const words = [...allow(...ATTACKED), '--deny-host', 'b.wild.test']
+  const command = tryAll([...allowed, ...ATTACKS.map(({ attempt }) => attempt)], program)
+  const met = readAttempts((await run(words, command)).stdout)
+  expect(allowed.map((attempt) => met.get(attempt)?.result)).toEqual(allowed.map(() => 'ok'))
+  return attacksThatPass(met, mayMeet)
+}
 
 /** Attacks that the host itself cannot do: those would prove nothing. A kernel may lack a family of sockets: the host then says so. */
 export const attacksThatAreWeak = (met: Met, attacks: readonly Attack[] = ATTACKS) =>

@@ -6,11 +6,12 @@
  *     host  203.0.114.1, .2  ── veth ──  203.0.114.10, 2a11:1111::10  world
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdir, readdir, readFile, readlink, writeFile } from 'node:fs/promises'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { execa } from 'execa'
 import { newDirectory } from '../support/directory.ts'
+import { commOf, readOr, until } from '../support/processes.ts'
 
 export const WORLD = '203.0.114.10'
 export const WORLD_V6 = '2a11:1111::10'
@@ -33,12 +34,12 @@ export interface World {
   readonly inWorld: readonly string[]
   /** Questions to the host's name server. */
   readonly questions: () => Promise<readonly string[]>
-  /** The network namespace of the host, as /proc names it. */
-  readonly namespace: string
   /** Content that the servers of the world serve at `/`. */
   readonly files: string
+  /** Processes on this host with that in `/proc/PID/FILE`. */
+  readonly processes: (file: 'comm' | 'cmdline', text: string) => readonly number[]
   /** Helpers of restricted sandboxes that stand on this host. */
-  readonly helpers: () => Promise<readonly number[]>
+  readonly helpers: () => readonly number[]
   /** Waits for the first one. */
   readonly helper: () => Promise<number>
   readonly close: () => Promise<void>
@@ -89,25 +90,11 @@ const WORLD_LINKS = [
   ...TRANSLATED.map((range) => `ip route add local ${range} dev lo`),
 ]
 
-/** Processes that come and go are passed over. */
-const readOr = (nothing: string, reading: Promise<string>): Promise<string> => reading.catch(() => nothing)
-
-async function helpersOn(wanted: string): Promise<readonly number[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
-  const found = await Promise.all(
-    pids.map(async (pid) => {
-      const comm = await readOr('', readFile(`/proc/${pid}/comm`, 'utf8'))
-      return comm === 'net\n' && (await readOr('', readlink(`/proc/${pid}/ns/net`))) === wanted ? [Number(pid)] : []
-    }),
-  )
-  return found.flat()
-}
-
-async function firstHelperOn(namespace: string): Promise<number> {
-  for (;;) {
-    const [helper] = await helpersOn(namespace)
-    if (helper !== undefined) return helper
-    await setTimeout(50)
+function namespaceOf(pid: string): string {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/net`)
+  } catch {
+    return '' // It has ended.
   }
 }
 
@@ -157,15 +144,20 @@ export async function openWorld(zone: Zone, { hostServes = false }: WorldOptions
     await begin([...through, ...nameServer, join(path, 'questions'), JSON.stringify(zone)])
     await begin([...inWorld, process.execPath, join(PROGRAMS, 'servers.mjs'), files])
     if (hostServes) await begin([...through, process.execPath, join(PROGRAMS, 'servers.mjs'), files])
-    const namespace = await readlink(`/proc/${host.pid}/ns/net`)
+    const namespace = namespaceOf(`${host.pid}`)
+    const processes: World['processes'] = (file, text) =>
+      readdirSync('/proc')
+        .filter((pid) => readOr(`/proc/${pid}/${file}`).includes(text) && namespaceOf(pid) === namespace)
+        .map(Number)
+    const helpers = () => processes('comm', 'net\n').filter((pid) => commOf(pid) === 'net')
     return {
       through,
       inWorld,
       files,
-      namespace,
+      processes,
       questions: async () => (await readFile(join(path, 'questions'), 'utf8')).split('\n').filter(Boolean),
-      helpers: () => helpersOn(namespace),
-      helper: () => firstHelperOn(namespace),
+      helpers,
+      helper: () => until('a helper', () => helpers()[0]),
       close,
     }
   }

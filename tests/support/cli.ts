@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { onTestFinished } from 'vitest'
+import type { Result } from '../../src/report/result.ts'
 import { newDirectory } from './directory.ts'
 import { becoming, checkoutFor, currentUser, type User } from './users.ts'
 
@@ -91,6 +92,13 @@ export async function runCli(argv: readonly string[], options: CliOptions = {}):
   } finally {
     await home.remove()
   }
+}
+
+/** The result of `exec --json`. */
+export async function runForResult(words: readonly string[], options: CliOptions = {}): Promise<Result> {
+  const { stdout, stderr } = await runCli(['--json', ...words], options)
+  if (!stdout.toString().startsWith('{')) throw new Error(`no result: ${stdout}${stderr}`)
+  return JSON.parse(stdout.toString()) as Result
 }
 
 /** Variables of a call as a user, without HOME. The runtime directory is that of the test file's user. */

@@ -4,15 +4,16 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ATTACKED } from '../../network/attacks.ts'
 import { isPassed, PROXY_ATTACKS } from '../../network/proxy-attacks.ts'
+import { allow, shell } from '../../network/ways.ts'
 import { WORLD, WORLD_V6 } from '../../network/world.ts'
 import { describeWith } from '../../support/needs.ts'
-import { allow, IMAGE, inTheWorld, lines, python, shell } from './networks.ts'
+import { IMAGE, inTheWorld, lines, python } from './networks.ts'
 
 const program = (name: string): Promise<string> =>
   readFile(join(import.meta.dirname, '../../network/programs', name), 'utf8')
 
 describeWith('docker', 'the network of a container, restricted by name', () => {
-  const { daemon, start, run } = inTheWorld()
+  const { daemon, run } = inTheWorld()
 
   test('the control: without what init gives up, a container has the capabilities and the netlink of its own', async () => {
     const words = ['run', '--rm', '--network', 'none', '--user', '0:0', '--cap-drop', 'ALL', '--cap-add', 'NET_ADMIN']
@@ -45,7 +46,7 @@ describeWith('docker', 'the network of a container, restricted by name', () => {
   test('a session container is refused', async () => {
     const profile = join(daemon().root, 'session.yaml')
     await writeFile(profile, 'sandbox: { docker: { reuse: session } }\n')
-    const { stdout } = await start(['--profile', profile, ...allow('api.test')], ['true'])
-    expect(stdout.toString()).toContain('the container of a session serves many runs')
+    const { error } = await run(['--profile', profile, ...allow('api.test')], ['true'])
+    expect(error?.message).toContain('the container of a session serves many runs')
   })
 })

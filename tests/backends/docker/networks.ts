@@ -2,11 +2,11 @@
 import { chmod, mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { afterAll, beforeAll, expect } from 'vitest'
+import { afterAll, beforeAll } from 'vitest'
 import type { Result } from '../../../src/report/result.ts'
 import { ATTACKED_ZONE } from '../../network/ways.ts'
 import { openWorld, type World } from '../../network/world.ts'
-import { runCli } from '../../support/cli.ts'
+import { runForResult } from '../../support/cli.ts'
 import { startDocker, type TestDocker } from '../../support/docker.ts'
 import type { User } from '../../support/users.ts'
 
@@ -22,15 +22,13 @@ async function importImage({ root, client }: TestDocker): Promise<void> {
   await client('import', `${tree}.tar`, IMAGE)
 }
 
-export const WORDS = ['--json', '--best-effort', '--backend', 'docker', '--image', IMAGE, '--ro', '/usr:/host-usr']
-export const shell = (command: string): readonly string[] => ['sh', '-c', command]
+export const WORDS = ['--best-effort', '--backend', 'docker', '--image', IMAGE, '--ro', '/usr:/host-usr']
 export const python = (script: string, words: readonly string[] = []): readonly string[] => [
   'python3',
   '-c',
   script,
   ...words,
 ]
-export const allow = (...hosts: readonly string[]): readonly string[] => hosts.flatMap((host) => ['--allow-host', host])
 export const lines = (text: string): readonly string[] => text.trim().split('\n')
 
 /** To be called in a describe block: the daemon and the world live as long as its tests. */
@@ -51,15 +49,10 @@ export function inTheWorld() {
   })
   const daemon = () => state.daemon as TestDocker
   const world = () => state.world as World
-  const start = (words: readonly string[], command: readonly string[], as: User = 'root') => {
+  const run = (words: readonly string[], command: readonly string[], as: User = 'root'): Promise<Result> => {
     const env = { ...daemon().env, HOME: daemon().root, LLM_DO_DOCKER: 'docker', PYTHONHOME: '/host-usr' }
     const argv = [...WORDS, '--env', 'PYTHONHOME', ...words, '--', ...command]
-    return runCli(argv, { through: world().through, as, env })
+    return runForResult(argv, { through: world().through, as, env })
   }
-  const run = async (words: readonly string[], command: readonly string[], as: User = 'root'): Promise<Result> => {
-    const { stdout, stderr } = await start(words, command, as)
-    expect(stdout.toString(), stderr.toString()).toMatch(/^{/)
-    return JSON.parse(stdout.toString()) as Result
-  }
-  return { daemon, world, start, run }
+  return { daemon, world, run }
 }

@@ -1,20 +1,7 @@
-// HTTPS in the world of a test: echo-server.mjs DIRECTORY PORT LOG NAME... answers with what it got, as JSON, and serves the files of DIRECTORY/web.
-// NAME.key and NAME.pem in DIRECTORY are the certificates, by SNI, and the first one without. LOG gets a line for each request.
-import { appendFileSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:https'
+// HTTPS in the world of a test (tls-server.mjs): answers with what it got, as JSON, and serves the files of DIRECTORY/web.
+import { readFileSync } from 'node:fs'
 import { join, normalize } from 'node:path'
-import { createSecureContext } from 'node:tls'
-
-const [directory, port, log, ...names] = process.argv.slice(2)
-const filesOf = (name) => ({
-  key: readFileSync(join(directory, `${name}.key`)),
-  cert: readFileSync(join(directory, `${name}.pem`)),
-})
-const contexts = Object.fromEntries(names.map((name) => [name, createSecureContext(filesOf(name))]))
-const server = createServer({
-  ...filesOf(names[0]),
-  SNICallback: (name, done) => done(null, contexts[name] ?? contexts[names[0]]),
-})
+import { directory, listen, note, server } from './tls-server.mjs'
 
 const answers = {
   '/large': (_request, response) => {
@@ -55,7 +42,7 @@ function file(url) {
 
 server.on('request', (request, response) => {
   const { method, url, rawHeaders } = request
-  appendFileSync(log, `${method} ${url}\n`)
+  note(`${method} ${url}`)
   const special = answers[url]
   if (special !== undefined) return special(request, response)
   if (oddities[url]) return request.socket.end(`${oddities[url]}\r\nContent-Length: 0\r\n\r\n`)
@@ -69,10 +56,10 @@ server.on('request', (request, response) => {
   request.on('end', () => response.end(`${JSON.stringify({ method, url, rawHeaders, size })}\n`))
 })
 server.on('upgrade', ({ method, url, rawHeaders }, socket) => {
-  appendFileSync(log, `${method} ${url} upgrade\n`)
+  note(`${method} ${url} upgrade`)
   socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
   socket.write(`${JSON.stringify({ rawHeaders })}\n`)
   socket.on('error', () => socket.destroy())
   socket.pipe(socket)
 })
-server.listen(Number(port), '::', () => process.stdout.write('ready\n'))
+listen()

@@ -1,17 +1,10 @@
-// GitHub as its documentation has it, for repositories and the API: github-server.mjs DIRECTORY PORT LOG NAME... serves DIRECTORY/web/*.git by
-// Git's smart HTTP to a token that is the password of Basic, and the API to a token behind `Bearer`. All else is 401. LOG gets a line for each request.
+// GitHub as its documentation has it, for repositories and the API (tls-server.mjs): serves DIRECTORY/web/*.git by Git's smart HTTP to a token
+// that is the password of Basic, and the API to a token behind `Bearer`. All else is 401.
 import { spawn } from 'node:child_process'
-import { appendFileSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:https'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createSecureContext } from 'node:tls'
+import { directory, listen, note, server } from './tls-server.mjs'
 
-const [directory, port, log, ...names] = process.argv.slice(2)
-const filesOf = (name) => ({
-  key: readFileSync(join(directory, `${name}.key`)),
-  cert: readFileSync(join(directory, `${name}.pem`)),
-})
-const contexts = Object.fromEntries(names.map((name) => [name, createSecureContext(filesOf(name))]))
 const token = readFileSync(join(directory, 'token'), 'utf8').trim()
 
 function isSignedIn(authorization = '', host) {
@@ -51,16 +44,12 @@ function serveGit(request, response) {
   })
 }
 
-const server = createServer({
-  ...filesOf(names[0]),
-  SNICallback: (name, done) => done(null, contexts[name] ?? contexts[names[0]]),
-})
 server.on('request', (request, response) => {
   const { method, url, headers } = request
-  appendFileSync(log, `${method} ${headers.host}${url}\n`)
+  note(`${method} ${headers.host}${url}`)
   if (!isSignedIn(headers.authorization, headers.host))
     return response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="GitHub"' }).end()
   if (headers.host !== 'api.github.com') return serveGit(request, response)
   response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({ login: 'ann' }))
 })
-server.listen(Number(port), '::', () => process.stdout.write('ready\n'))
+listen()
