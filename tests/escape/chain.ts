@@ -41,4 +41,11 @@ export const words = (
   ...['--workdir', '/tmp', ...options, '--', ...command],
 ]
 
+/** Engines of a run that writes to a zone of this user. */
+export const WITH_AND_WITHOUT_NAMESPACES: readonly { readonly engine: string; readonly words: readonly string[] }[] = [
+  { engine: 'unshare', words: ['--engine', 'unshare'] },
+  // Without namespaces a zone of root cannot be lent.
+  ...(currentUser() === 'root' ? [] : [{ engine: 'none', words: ['--backend', 'no-namespaces'] }]),
+]
+
 export const sh = (script: string): readonly string[] => ['/bin/sh', '-c', script]

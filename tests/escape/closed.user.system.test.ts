@@ -21,6 +21,7 @@ import { runCli } from '../support/cli.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { callers } from '../support/users.ts'
+import { WITH_AND_WITHOUT_NAMESPACES } from './chain.ts'
 
 const CONFIG = '[core]\n\trepositoryformatversion = 0\n'
 
@@ -29,12 +30,6 @@ function makeRepository(directory: string): void {
   writeFileSync(join(directory, 'HEAD'), 'ref: refs/heads/main\n')
   writeFileSync(join(directory, 'config'), CONFIG)
 }
-
-const ENGINES: readonly { readonly engine: string; readonly words: readonly string[] }[] = [
-  { engine: 'unshare', words: ['--engine', 'unshare'] },
-  // Without namespaces a zone of root cannot be lent.
-  ...(process.getuid?.() === 0 ? [] : [{ engine: 'none', words: ['--backend', 'no-namespaces'] }]),
-]
 
 interface Attack {
   readonly zone: string
@@ -93,7 +88,7 @@ describeWith('userns', 'directories closed by an earlier run', () => {
     expect(evilAt(zone, [...EXISTING, ...NEW])).toEqual([...EXISTING, ...NEW])
   })
 
-  describe.each(ENGINES)('$engine', ({ engine, words }) => {
+  describe.each(WITH_AND_WITHOUT_NAMESPACES)('$engine', ({ engine, words }) => {
     test.each([0o000, 0o311])('of mode %o hide no protected name', async (mode) => {
       const zone = await makeZone(mode)
       const result = await run({ zone, words, script: plant([...NEW, ...EXISTING], CLOSED) })

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { rmSync, statSync } from 'node:fs'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
-import { runCli } from '../support/cli.ts'
+import { runForResult } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { PLAIN_ID, type User } from '../support/users.ts'
@@ -14,10 +14,15 @@ const FULL = '1 7'
 const LOG = '1 11'
 const made = { count: 0 }
 
-/** A node of the test's own. */
-function makeNode(number: string, mode = '666', owner: User = 'root'): string {
+function newName(): string {
   const path = `/dev/llm-do-test-${process.pid}-${made.count++}`
   onTestFinished(() => rmSync(path, { force: true }))
+  return path
+}
+
+/** A node of the test's own. */
+function makeNode(number: string, mode = '666', owner: User = 'root'): string {
+  const path = newName()
   execFileSync('mknod', [path, 'c', ...number.split(' ')])
   execFileSync('chmod', [mode, path])
   if (owner === 'plain') execFileSync('chown', [`${PLAIN_ID}`, path])
@@ -25,21 +30,13 @@ function makeNode(number: string, mode = '666', owner: User = 'root'): string {
 }
 
 function makeLink(target: string): string {
-  const path = `/dev/llm-do-test-${process.pid}-${made.count++}`
-  onTestFinished(() => rmSync(path, { force: true }))
+  const path = newName()
   execFileSync('ln', ['-s', target, path])
   return path
 }
 
-async function runIn(as: User, words: readonly string[], script: string): Promise<Result> {
-  const cwd = await temporaryDirectory({ owner: as })
-  const { stdout } = await runCli(['exec', '--json', ...words, '--', 'sh', '-c', script], {
-    program: 'llm-do',
-    as,
-    cwd,
-  })
-  return JSON.parse(stdout.toString()) as Result
-}
+const runIn = async (as: User, words: readonly string[], script: string): Promise<Result> =>
+  runForResult([...words, '--', 'sh', '-c', script], { as, cwd: await temporaryDirectory({ owner: as }) })
 
 describeWith(['root', 'unshare', 'userns'], 'A device that the policy shows', () => {
   describe.each<User>(['root', 'plain'])('to a command of %s', (as) => {
@@ -68,18 +65,14 @@ describeWith(['root', 'unshare', 'userns'], 'A device that the policy shows', ()
       const attack = `chmod 0 ${node}; touch -d 2000-01-01 ${node}; chown 1000 ${node}; mv ${node} /dev/x; rm -f ${node}; umount ${node}; mknod /tmp/log c 1 11; cat /tmp/log`
       const list = 'grep -v nodev /proc/self/mountinfo | cut -d" " -f5 | sort'
       const { stdout } = await runIn(as, ['--device', node], `(${attack}) 2>/dev/null; ${list}`)
-      const after = statSync(node)
-      expect([after.mode, after.uid, after.mtimeMs, after.ino]).toEqual([
-        before.mode,
-        before.uid,
-        before.mtimeMs,
-        before.ino,
-      ])
+      const { mode, uid, mtimeMs, ino } = before
+      expect(statSync(node)).toMatchObject({ mode, uid, mtimeMs, ino })
+      const ours = /^\/(dev\/(full|null|ptmx|pts|random|tty|urandom|zero)|proc\/.*)$/
       expect(
         stdout
           .trim()
           .split('\n')
-          .filter((path) => !/^\/(dev\/(full|null|ptmx|pts|random|tty|urandom|zero)|proc\/.*)$/.test(path)),
+          .filter((path) => !ours.test(path)),
       ).toEqual([node])
     })
 
@@ -119,15 +112,10 @@ describeWith(['root', 'unshare', 'userns'], 'A device that the policy shows', ()
     test('is refused, whether another node or a link is in its place', async () => {
       const node = makeNode(FULL)
       const site = await makeTestSite()
-      const planned = await planOnce({ site, engine, command: ['/bin/cat', node], values: { devices: [node] } })
-      // Control: the planned one is shown, and reads as zeros until the output is full.
-      const stat = await planOnce({
-        site,
-        engine,
-        command: ['/usr/bin/stat', '-c', '%t:%T', node],
-        values: { devices: [node] },
-      })
-      expect((await stat.run()).stdout).toBe('1:7\n')
+      const command = ['/usr/bin/stat', '-c', '%t:%T', node]
+      const planned = await planOnce({ site, engine, command, values: { devices: [node] } })
+      // Control: the planned one is shown.
+      expect((await planned.run()).stdout).toBe('1:7\n')
       rmSync(node)
       execFileSync('mknod', [node, 'c', ...LOG.split(' ')])
       execFileSync('chmod', ['666', node])

@@ -18,7 +18,7 @@ import { setTimeout } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { ownDirectory } from '../../src/host/own-directory.ts'
 import type { Result } from '../../src/report/result.ts'
-import { runCli } from '../support/cli.ts'
+import { runForResult } from '../support/cli.ts'
 import { newDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 
@@ -41,13 +41,9 @@ describeWith('userns', 'a large writable zone', () => {
     makeRepository(join(zone, 'a3/b3/c/old/.git'))
     const program = join(zone, 'a2/b2/c/program')
     writeFileSync(program, '')
-    const run = async (script: string): Promise<Result> => {
-      const words = ['--json', '--rw', '.', '--', 'sh', '-c', script]
-      return JSON.parse((await runCli(words, { cwd: zone })).stdout.toString()) as Result
-    }
     const settled = async (script: string): Promise<Result> => {
       await setTimeout(SETTLED_MS)
-      return await run(script)
+      return await runForResult(['--rw', '.', '--', 'sh', '-c', script], { cwd: zone })
     }
     await settled('true')
     expect((await settled('true')).reason).toBe('exit')

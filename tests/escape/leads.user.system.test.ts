@@ -20,12 +20,7 @@ import type { Result } from '../../src/report/result.ts'
 import { runHere } from '../real/in-process.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-
-const ENGINES: readonly { readonly engine: string; readonly words: readonly string[] }[] = [
-  { engine: 'unshare', words: ['--engine', 'unshare'] },
-  // Without namespaces a zone of root cannot be lent.
-  ...(process.getuid?.() === 0 ? [] : [{ engine: 'none', words: ['--backend', 'no-namespaces'] }]),
-]
+import { WITH_AND_WITHOUT_NAMESPACES } from './chain.ts'
 
 const LINKS: Readonly<Record<string, string>> = {
   '.git/hooks': '../githooks',
@@ -130,7 +125,7 @@ describeWith('userns', 'what a protected name leads to', () => {
     expect(printed(result)).toEqual([...TARGETS, ...links])
   })
 
-  describe.each(ENGINES)('$engine', ({ words }) => {
+  describe.each(WITH_AND_WITHOUT_NAMESPACES)('$engine', ({ words }) => {
     test('cannot be written, and the links to it can be neither replaced nor removed', async () => {
       const zone = await makeZone()
       const links = Object.keys(LINKS)
@@ -201,24 +196,27 @@ describeWith('userns', 'what a protected name leads to', () => {
     expect(written()).toEqual(TARGETS)
   })
 
-  test.each(ENGINES)('is closed where a link in the home of the caller leads to it, $engine', async ({ words }) => {
-    const zone = await makeZone()
-    const home = join(zone, '../home')
-    mkdirSync(join(home, '.config/nvim'), { recursive: true })
-    const links = { '.bashrc': 'dot/bashrc', '.config/nvim/init.lua': 'dot/init.lua', '.config/fish': 'dot/fish' }
-    for (const [link, path] of Object.entries(links)) symlinkSync(join(zone, path), join(home, link))
-    write(home, '.gitconfig', `[core]\n\thooksPath = ${zone}/dot/hooks\n[alias]\n\tx = !dot/alias.sh\n`)
-    const paths = `dot/bashrc dot/init.lua dot/fish/config.fish dot/hooks/pre-push dot/alias.sh dot/free`.split(/\s+/)
-    for (const path of paths) write(zone, path, 'host\n')
-    const inHome = (more: readonly string[]): Promise<Result> =>
-      runHere(['--timeout', '30s', ...words, ...more, '--rw', '.', '--', 'sh', '-c', evil(paths)], {
-        cwd: zone,
-        env: { HOME: home },
-      })
-    expect(printed(await inHome([]))).toEqual(['dot/free'])
-    expect(printed(await inHome(['--protect-not', '.bashrc']))).toEqual(['dot/bashrc', 'dot/free'])
-    expect(printed(await inHome(['--protect-not', '*']))).toEqual(paths)
-  })
+  test.each(WITH_AND_WITHOUT_NAMESPACES)(
+    'is closed where a link in the home of the caller leads to it, $engine',
+    async ({ words }) => {
+      const zone = await makeZone()
+      const home = join(zone, '../home')
+      mkdirSync(join(home, '.config/nvim'), { recursive: true })
+      const links = { '.bashrc': 'dot/bashrc', '.config/nvim/init.lua': 'dot/init.lua', '.config/fish': 'dot/fish' }
+      for (const [link, path] of Object.entries(links)) symlinkSync(join(zone, path), join(home, link))
+      write(home, '.gitconfig', `[core]\n\thooksPath = ${zone}/dot/hooks\n[alias]\n\tx = !dot/alias.sh\n`)
+      const paths = `dot/bashrc dot/init.lua dot/fish/config.fish dot/hooks/pre-push dot/alias.sh dot/free`.split(/\s+/)
+      for (const path of paths) write(zone, path, 'host\n')
+      const inHome = (more: readonly string[]): Promise<Result> =>
+        runHere(['--timeout', '30s', ...words, ...more, '--rw', '.', '--', 'sh', '-c', evil(paths)], {
+          cwd: zone,
+          env: { HOME: home },
+        })
+      expect(printed(await inHome([]))).toEqual(['dot/free'])
+      expect(printed(await inHome(['--protect-not', '.bashrc']))).toEqual(['dot/bashrc', 'dot/free'])
+      expect(printed(await inHome(['--protect-not', '*']))).toEqual(paths)
+    },
+  )
 
   test.each([
     ['is a link', '[core]\n\tfsmonitor = ./fsm.sh\n', 'fsm.sh'],
@@ -245,7 +243,7 @@ describeWith('userns', 'what a protected name leads to', () => {
     expect(existsSync(join(zone, 'tree/fsm.sh'))).toBe(true)
   })
 
-  test.each(ENGINES)('is closed in each zone that shows it, $engine', async ({ words }) => {
+  test.each(WITH_AND_WITHOUT_NAMESPACES)('is closed in each zone that shows it, $engine', async ({ words }) => {
     const zone = await makeZone()
     write(zone, 'sub/.vscode/tasks.json', 'host\n')
     const script = evil(['sub/.vscode/tasks.json'])

@@ -3,7 +3,6 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readFile, rename, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { cliWords, runCli } from '../support/cli.ts'
@@ -22,7 +21,7 @@ async function startWaiting(argv: readonly string[]): Promise<{ readonly goOn: (
   const child = spawn(file, rest, { stdio: ['pipe', 'pipe', 'inherit'] })
   const text = { out: '' }
   child.stdout.on('data', (chunk: Buffer) => (text.out += chunk))
-  while (!text.out.includes('ready') && child.exitCode === null) await sleep(5)
+  await once(child.stdout, 'data')
   return {
     goOn: async () => {
       child.stdin.end()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
-import { runCli } from '../support/cli.ts'
+import { runForResult } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { callers, currentUser, PLAIN_ID, type User } from '../support/users.ts'
@@ -83,11 +83,8 @@ interface Call {
   readonly script: string
 }
 
-async function runIn({ as, zone, words, script }: Call): Promise<Result> {
-  const all = ['exec', '--json', '--memory', '200m', '--rw', '.', ...words, '--', 'sh', '-c', script]
-  const { stdout } = await runCli(all, { program: 'llm-do', as, cwd: zone })
-  return JSON.parse(stdout.toString()) as Result
-}
+const runIn = ({ as, zone, words, script }: Call): Promise<Result> =>
+  runForResult(['--memory', '200m', '--rw', '.', ...words, '--', 'sh', '-c', script], { as, cwd: zone })
 
 interface Made {
   readonly below?: string

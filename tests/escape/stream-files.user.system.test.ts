@@ -105,6 +105,21 @@ async function attack(as: User, which: 'stdin' | 'stdout', words: (script: reado
 
 const EXEC = ['--timeout', '60s']
 
+/** A run of these words in a shell's script. */
+const callOf = (as: User, ...command: readonly string[]): string =>
+  cliWords([...EXEC, '--', ...command], { as })
+    .map((word) => `'${word}'`)
+    .join(' ')
+
+/** A script by the user's shell, without a sandbox. */
+const byShell = (script: string, as: User, { directory, home }: { directory: string; home: string }) =>
+  execa('sh', ['-c', script], {
+    cwd: directory,
+    env: { ...environmentOf(as), HOME: home },
+    extendEnv: false,
+    reject: false,
+  })
+
 /** Where a descriptor leads; nowhere when the process has ended. */
 function targetOf(pid: number, fd: number): string {
   try {
@@ -121,6 +136,27 @@ async function relayTo(path: string, runner: number) {
   )
   const launch = Number(/^PPid:\s*(\d+)$/m.exec(readOr(`/proc/${relay}/status`))?.[1])
   return { relay, others: childrenOf(launch).filter((pid) => pid !== relay) }
+}
+
+/** A command that has ended, and the stopped process that has its last words for the file. */
+async function endedBeforeItsWords(as: User, options: readonly string[]) {
+  const { directory, path, home } = await fileOf(as)
+  const words = cliWords([...EXEC, ...options, '--', 'sh', '-c', 'echo here; read go; echo last'], { as })
+  const fd = openSync(path, 'a')
+  const child = begin(words, as, { directory, home }, ['pipe', fd, 'ignore'])
+  const ended = once(child, 'exit')
+  await until('the command', () => readFileSync(path, 'latin1').includes('here') || undefined)
+  const begun = performance.now()
+  const { relay, others } = await relayTo(path, child.pid ?? 0)
+  process.kill(relay, 'SIGSTOP')
+  child.stdin?.end('\n')
+  await until('the end', () => !others.some((pid) => existsSync(`/proc/${pid}`)) || undefined)
+  const expectWhole = async () => {
+    expect(await ended).toEqual([0, null])
+    closeSync(fd)
+    expect(readFileSync(path, 'latin1')).toBe(`${CONTENT}here\nlast\n`)
+  }
+  return { relay, begun, expectWhole }
 }
 
 describeWith('userns', 'a stream that is a file', () => {
@@ -151,17 +187,11 @@ describeWith('userns', 'a stream that is a file', () => {
     })
 
     test('is read from the position of its caller, and left where the command ended', async () => {
-      const { directory, path, home } = await fileOf(as)
-      writeFileSync(path, 'one\ntwo\nthree\nfour\n')
-      const call = cliWords([...EXEC, '--', 'head', '-n1'], { as })
-        .map((word) => `'${word}'`)
-        .join(' ')
-      const script = `(read a; ${call}; read b; echo $a $b) <'${path}'; (${call}; ${call}) <'${path}'`
-      const { stdout } = await execa('sh', ['-c', script], {
-        cwd: directory,
-        env: { ...environmentOf(as), HOME: home },
-        extendEnv: false,
-      })
+      const place = await fileOf(as)
+      writeFileSync(place.path, 'one\ntwo\nthree\nfour\n')
+      const call = callOf(as, 'head', '-n1')
+      const script = `(read a; ${call}; read b; echo $a $b) <'${place.path}'; (${call}; ${call}) <'${place.path}'`
+      const { stdout } = await byShell(script, as, place)
       expect(stdout).toBe('two\none three\none\ntwo')
     })
 
@@ -172,14 +202,7 @@ describeWith('userns', 'a stream that is a file', () => {
       chmodSync(long, 0o644)
       const inner =
         'cat | wc -c; i=0; while [ $i -lt 200 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done; echo again >/dev/stdout'
-      const call = cliWords([...EXEC, '--', 'sh', '-c', inner], { as })
-        .map((word) => `'${word}'`)
-        .join(' ')
-      await execa('sh', ['-c', `${call} <'${long}' >>'${path}' 2>&1`], {
-        cwd: directory,
-        env: { ...environmentOf(as), HOME: home },
-        extendEnv: false,
-      })
+      await byShell(`${callOf(as, 'sh', '-c', inner)} <'${long}' >>'${path}' 2>&1`, as, { directory, home })
       const lines = Array.from({ length: 200 }, (_, index) => `out ${index}\nerr ${index}\n`).join('')
       expect(readFileSync(path, 'latin1')).toBe(`${CONTENT}3000001\n${lines}again\n`)
     })
@@ -188,58 +211,30 @@ describeWith('userns', 'a stream that is a file', () => {
     test.each(['unshare', 'no-namespaces'])(
       'gets the last words of a command that ended before them: %s',
       async (kind) => {
-        const { directory, path, home } = await fileOf(as)
         const options = kind === 'unshare' ? ['--engine', kind] : ['--backend', kind, '--workdir', '/']
-        const words = cliWords([...EXEC, ...options, '--', 'sh', '-c', 'echo here; read go; echo last'], { as })
-        const fd = openSync(path, 'a')
-        const child = begin(words, as, { directory, home }, ['pipe', fd, 'ignore'])
-        const ended = once(child, 'exit')
-        await until('the command', () => readFileSync(path, 'latin1').includes('here') || undefined)
-        const { relay, others } = await relayTo(path, child.pid ?? 0)
-        process.kill(relay, 'SIGSTOP')
-        child.stdin?.end('\n')
-        await until('the end', () => !others.some((pid) => existsSync(`/proc/${pid}`)) || undefined)
+        const { relay, expectWhole } = await endedBeforeItsWords(as, options)
         process.kill(relay, 'SIGCONT')
-        expect(await ended).toEqual([0, null])
-        closeSync(fd)
-        expect(readFileSync(path, 'latin1')).toBe(`${CONTENT}here\nlast\n`)
+        await expectWhole()
       },
     )
 
     // The runner is kept waiting from the end of the sandbox to behind the deadline, and the bytes are delivered meanwhile.
     test('gets the last words before a deadline that the runner learns of too late', async () => {
-      const { directory, path, home } = await fileOf(as)
-      const words = cliWords([...EXEC, '--timeout', '3s', '--', 'sh', '-c', 'echo here; read go; echo last'], { as })
-      const fd = openSync(path, 'a')
-      const child = begin(words, as, { directory, home }, ['pipe', fd, 'ignore'])
-      const ended = once(child, 'exit')
-      await until('the command', () => readFileSync(path, 'latin1').includes('here') || undefined)
-      const begun = performance.now()
-      const { relay, others } = await relayTo(path, child.pid ?? 0)
+      const { relay, begun, expectWhole } = await endedBeforeItsWords(as, ['--timeout', '3s'])
       const stateOf = (pid: number) => /\) (\w) (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1')) ?? []
       const runner = Number(stateOf(relay)[2])
-      process.kill(relay, 'SIGSTOP')
-      child.stdin?.end('\n')
-      await until('the end', () => !others.some((pid) => existsSync(`/proc/${pid}`)) || undefined)
       process.kill(runner, 'SIGSTOP')
       process.kill(relay, 'SIGCONT')
       await until('the last words', () => stateOf(relay)[1] === 'Z' || undefined)
       await until('the deadline', () => performance.now() > begun + 3_100 || undefined)
       process.kill(runner, 'SIGCONT')
-      expect(await ended).toEqual([0, null])
-      closeSync(fd)
-      expect(readFileSync(path, 'latin1')).toBe(`${CONTENT}here\nlast\n`)
+      await expectWhole()
     })
 
     test('that takes no more makes the run fail, whatever the command says', async () => {
-      const { directory, path, home } = await fileOf(as)
-      const call = cliWords([...EXEC, '--', 'sh', '-c', 'head -c 8000000 /dev/zero; exit 0'], { as })
-        .map((word) => `'${word}'`)
-        .join(' ')
-      const script = `ulimit -f 8000; ${call} >'${path}'`
-      const env = { ...environmentOf(as), HOME: home }
-      const child = await execa('sh', ['-c', script], { cwd: directory, env, extendEnv: false, reject: false })
-      expect(child).toMatchObject({
+      const place = await fileOf(as)
+      const call = callOf(as, 'sh', '-c', 'head -c 8000000 /dev/zero; exit 0')
+      expect(await byShell(`ulimit -f 8000; ${call} >'${place.path}'`, as, place)).toMatchObject({
         exitCode: 137,
         stderr: expect.stringContaining('stdout: the file that it leads to fails (EFBIG)'),
       })
