@@ -11,7 +11,6 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { build } from 'esbuild'
 import { execa } from 'execa'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { processQuestions } from '../../src/backends/namespace/probe-host.ts'
@@ -21,6 +20,7 @@ import { observeCgroup } from '../../src/cgroup/ladder.ts'
 import { isSystemdRunning } from '../../src/cgroup/systemd.ts'
 import { SandboxError } from '../../src/error.ts'
 import { observePaths } from '../../src/host/paths.ts'
+import { bundle } from '../support/bundle.ts'
 import { runCli } from '../support/cli.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { runPart } from '../support/host-part.ts'
@@ -106,37 +106,24 @@ describeWith('root', 'on the cgroup v2 tree of this host', () => {
   })
 })
 
+/** Starts what follows in a group, before it becomes another user. */
+const processIn = (group: string): readonly string[] => {
+  const script = 'echo 0 > "$1/cgroup.procs" && shift && exec "$@"'
+  return ['sh', '-c', script, 'sh', group]
+}
+
 /** observeCgroup in a new process, as a plain user, standing in `own`. */
 async function observeAsPlain(
   own: string,
   { cgroupParent, kernel = [] }: { readonly cgroupParent?: string; readonly kernel?: readonly string[] } = {},
 ): Promise<Record<string, unknown>> {
   const inputs = JSON.stringify({ uid: PLAIN_ID, ...(cgroupParent === undefined ? {} : { cgroupParent }) })
-  const words = [...becoming('plain'), ...kernel, process.execPath, observer.file, inputs]
-  const ended = await execa('sh', ['-c', `echo 0 > "$1/cgroup.procs" && shift && exec "$@"`, 'sh', own, ...words])
+  const [file = '', ...words] = [...processIn(own), ...becoming('plain'), ...kernel, process.execPath]
+  const ended = await execa(file, [...words, observer.file, inputs])
   return JSON.parse(ended.stdout) as Record<string, unknown>
 }
 
 const observer = { file: '' }
-
-async function buildObserver(directory: string): Promise<void> {
-  observer.file = join(directory, 'observe.mjs')
-  await build({
-    stdin: {
-      contents: `import { observeCgroup } from './src/cgroup/ladder.ts'
-        const observe = (paths) => Object.fromEntries(paths.map((path) => [path, 'as it was']))
-        observeCgroup({ ...JSON.parse(process.argv[2]), observe }).then((fact) => console.log(JSON.stringify(fact, (_, value) => value ?? 'unknown')), ({ code, message, hint }) => console.log(JSON.stringify({ code, message, hint })))`,
-      resolveDir: join(import.meta.dirname, '../..'),
-      loader: 'ts',
-    },
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    outfile: observer.file,
-    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
-    logLevel: 'silent',
-  })
-}
 
 function delegate(group: string): void {
   for (const file of ['', 'cgroup.procs', 'cgroup.subtree_control', 'cgroup.threads'])
@@ -146,7 +133,7 @@ function delegate(group: string): void {
 describeWith(['root', 'plain-user'], 'a plain user', () => {
   beforeAll(async () => {
     const { path, remove } = await newDirectory({ mode: 0o755 })
-    await buildObserver(path)
+    observer.file = await bundle(join(import.meta.dirname, '../programs/observe-cgroup.ts'), path)
     return remove
   })
 
@@ -195,14 +182,6 @@ describeWith(['root', 'plain-user'], 'a plain user', () => {
 })
 
 /* A plan that had to do without a group is made again as soon as there is one: no cache has to be cleared. */
-/** Starts what follows in a group, before it becomes another user. */
-const processIn = (group: string): readonly string[] => [
-  'sh',
-  '-c',
-  'echo 0 > "$1/cgroup.procs" && shift && exec "$@"',
-  'sh',
-  group,
-]
 
 describeWith(['root', 'plain-user', 'userns'], 'a plan without a group', () => {
   test('is made again when the caller is given one', async () => {

@@ -97,11 +97,6 @@ describe('Looking at a path finds', () => {
     expect(look()).toEqual(['file', 'file'])
     expect(asPlainUser(look)).toEqual(['file', 'denied'])
   })
-
-  test('thousands of paths at once, one answer each', async () => {
-    const paths = Array.from({ length: 3000 }, (_, index) => at(`none-${index}`))
-    expect(Object.keys(observePaths([...paths, ...paths]))).toHaveLength(3000)
-  })
 })
 
 test('Looking goes on while the answers raise questions, and ends', async () => {

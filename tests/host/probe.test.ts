@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { backendNamed } from '../../src/backends/index.ts'
 import type { Probe } from '../../src/host/facts.ts'
 import { type HostInputs, type Observer, observeHost } from '../../src/host/probe.ts'
+import { hostInputs } from './inputs.ts'
 
 const OF_DOCKER = [backendNamed('docker').observe?.observe as Observer]
 const site: { root: string; tried: string[] } = { root: '', tried: [] }
@@ -18,24 +19,11 @@ function program(name: string, text: string, mode = 0o755): void {
 }
 
 function inputs(some: Partial<HostInputs> = {}, probe: Probe = { ok: true }): HostInputs {
-  return {
-    wantsEngines: true,
-    observers: [],
-    engine: 'all',
-    believe: false,
-    env: { PATH: join(site.root, 'bin') },
-    notBelow: [],
-    version: '1.0.0',
-    cache: undefined,
-    nativePrograms: () => ({ probe: { ok: true }, stamp: 'helpers' }),
-    probeEngine: async (engine) => {
-      site.tried.push(engine)
-      return probe
-    },
-    landlockAbi: async () => 4,
-    cgroup: async () => ({ rung: 'none', controllers: [], lacking: 'not looked at', fix: '' }),
-    ...some,
+  const probeEngine: HostInputs['probeEngine'] = async (engine) => {
+    site.tried.push(engine)
+    return probe
   }
+  return hostInputs({ env: { PATH: join(site.root, 'bin') }, probeEngine, ...some })
 }
 
 beforeEach(() => {
@@ -68,20 +56,19 @@ describe('Of the machine', () => {
     expect(site.tried).toEqual(['unshare', 'bwrap'])
   })
 
-  test.each<[engine: HostInputs['engine'], tried: readonly string[]]>([
-    ['auto', ['unshare']],
-    ['unshare', ['unshare']],
-    ['bwrap', ['bwrap']],
-  ])('no more is tried than the engine %s needs', async (engine, tried) => {
+  const fails: Probe = { ok: false, step: 'engine', errno: 'EPERM', message: 'no' }
+  test.each<[what: string, tried: readonly string[], some: Partial<HostInputs>, probe?: Probe]>([
+    ['the engine auto needs', ['unshare'], { engine: 'auto' }],
+    ['the engine unshare needs', ['unshare'], { engine: 'unshare' }],
+    ['the engine bwrap needs', ['bwrap'], { engine: 'bwrap' }],
+    ['the other engine, when one does not work', ['unshare', 'bwrap'], { engine: 'auto' }, fails],
+    ['nothing, when namespaces are not wanted', [], { wantsEngines: false }],
+  ])('no more is tried than %s', async (_what, tried, some, probe) => {
     program('bin/bwrap', 'echo bubblewrap 0.9.0')
-    await observeHost(inputs({ engine }))
+    const { engines } = await observeHost(inputs(some, probe))
     expect(site.tried).toEqual(tried)
-  })
-
-  test('bwrap is tried when the other engine does not work', async () => {
-    program('bin/bwrap', 'echo bubblewrap 0.9.0')
-    await observeHost(inputs({ engine: 'auto' }, { ok: false, step: 'engine', errno: 'EPERM', message: 'no' }))
-    expect(site.tried).toEqual(['unshare', 'bwrap'])
+    for (const engine of ['unshare', 'bwrap'] as const)
+      if (!tried.includes(engine)) expect(engines[engine]).toMatchObject({ ok: false, message: 'not tried' })
   })
 
   test('a missing program is a failed probe', async () => {
@@ -96,13 +83,6 @@ describe('Of the machine', () => {
     expect(facts.bwrap).toMatchObject({ setuid: true, version: '' })
     expect(site.tried).toEqual(['unshare'])
     expect(() => realpathSync(join(site.root, 'started'))).toThrow()
-  })
-
-  test('nothing is tried when namespaces are not wanted', async () => {
-    program('bin/bwrap', 'echo 1.0')
-    const facts = await observeHost(inputs({ wantsEngines: false }))
-    expect(site.tried).toEqual([])
-    expect(facts.engines.bwrap).toMatchObject({ ok: false, message: 'not tried' })
   })
 
   test('a container engine is asked only when it is wanted, and podman by its variable', async () => {

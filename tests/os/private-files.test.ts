@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { chmodSync, linkSync, mkdirSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -33,13 +34,14 @@ describe('a file is not believed', () => {
     expect(readPrivateFile(file, { uid, most: 10 })).toBeUndefined()
   })
 
-  test('of another user, behind a link, or that is a directory', async () => {
+  test('of another user, behind a link, or that is a directory or a FIFO, which is not waited for', async () => {
     const directory = await privateDirectory()
     writePrivateFile({ directory, name: 'a', uid }, 'text')
     symlinkSync('a', join(directory, 'link'))
+    execFileSync('mkfifo', ['-m', '600', join(directory, 'fifo')])
     expect(readPrivateFile(join(directory, 'a'), { uid: uid + 1, most: 10 })).toBeUndefined()
-    expect(readPrivateFile(join(directory, 'link'), { uid, most: 10 })).toBeUndefined()
-    expect(readPrivateFile(directory, { uid, most: 10 })).toBeUndefined()
+    for (const name of ['link', 'fifo', '.'])
+      expect(readPrivateFile(join(directory, name), { uid, most: 10 })).toBeUndefined()
   })
 })
 

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { backendNamed } from '../../../src/backends/index.ts'
 import { type HostInputs, type Observer, observeHost } from '../../../src/host/probe.ts'
+import { hostInputs } from '../../host/inputs.ts'
 
 const INFO = {
   docker: {
@@ -53,22 +54,10 @@ afterEach(() => rmSync(site.root, { recursive: true, force: true }))
 type Variables = Readonly<Record<string, string>>
 
 async function observed(variables: Variables, some: Partial<HostInputs> = {}) {
-  const facts = await observeHost({
-    wantsEngines: false,
-    observers: [backendNamed('docker').observe?.observe as Observer],
-    engine: 'all',
-    believe: true,
-    env: { PATH: at('bin'), HOME: at('home'), ...variables },
-    notBelow: [],
-    version: '1.0.0',
-    cache: at('cache'),
-    nativePrograms: () => ({ probe: { ok: true }, stamp: '' }),
-    probeEngine: async () => ({ ok: true }),
-    landlockAbi: async () => 4,
-    cgroup: async () => ({ rung: 'none', controllers: [], lacking: 'not looked at', fix: '' }),
-    ...some,
-  })
-  return facts.docker
+  const observers = [backendNamed('docker').observe?.observe as Observer]
+  const env = { PATH: at('bin'), HOME: at('home'), ...variables }
+  const run = { wantsEngines: false, observers, believe: true, env, cache: at('cache'), ...some }
+  return (await observeHost(hostInputs(run))).docker
 }
 
 const timesAsked = (): number => (existsSync(at('asked')) ? readFileSync(at('asked'), 'utf8').length : 0)

@@ -51,14 +51,7 @@ test('wasmtime runs in the sandbox that holds its zones, or not at all', () => {
   })
   const plan = planFor('wasm', { runtime: 'wasmtime', zones: [plannedZone({ source: '/data', target: '/ro' })] })
   expect(() => buildWasm(plan, run)).toThrow(/without the sandbox/)
-  const { env, argv, descriptors, request } = buildWasm({ ...plan, engine: 'unshare' }, run)
-  const bytes = (fd: number): string => {
-    const one = descriptors.find((descriptor) => descriptor.fd === fd)
-    return new TextDecoder().decode(one?.carries === 'bytes' ? one.bytes : undefined)
-  }
-  const [launchFile, command] = [bytes(3), `${request?.words.join('\0')}\0`]
-  expect(command).toMatch(/^\/\.llm-do-wasmtime\0run\0.*\0--dir=\/ro::\/ro\0--env=TOKEN\0--argv0=\/ro\/a\.wasm\0/)
-  expect(launchFile).toContain('/opt/wasmtime\0/.llm-do-wasmtime')
+  const { env, argv, request } = buildWasm({ ...plan, engine: 'unshare' }, run)
   expect(env).toEqual({ TOKEN: 's3cret' })
-  expect(command + argv.join()).not.toContain('s3cret')
+  expect([...(request?.words ?? []), ...argv].join()).not.toContain('s3cret')
 })
