@@ -90,15 +90,9 @@ export interface Inside {
   readonly options?: readonly string[]
   readonly cwd?: string
   readonly env?: Readonly<Record<string, string>>
-  /** Descriptor of this process as standard input. */
-  readonly stdinFd?: number
   /** Not about protected names, which nested refuses to protect in a writable zone: tried without them there. */
   readonly opened?: boolean
   readonly limitMs?: number
-  /** About the runner's own process: never in this one. */
-  readonly isProcess?: boolean
-  /** Puts other words around those that start it. */
-  readonly through?: (words: readonly string[]) => readonly string[]
 }
 
 /** Longer than any attack needs; who has not ended by then hangs. */
@@ -223,7 +217,7 @@ export function stageFor({ world, cell, isControl = false, isHere = false, conta
   const children: ChildProcess[] = []
   const env = { ...environmentOf(world), ...container?.env }
   const start = async (words: readonly string[], more: Inside = {}): Promise<Ran> => {
-    const ran = await runProgram([...becoming(world.user), ...(more.through?.(words) ?? words)], {
+    const ran = await runProgram([...becoming(world.user), ...words], {
       cwd: world.cwd,
       ...more,
       env: { ...env, ...more.env },
@@ -284,8 +278,8 @@ export function stageFor({ world, cell, isControl = false, isHere = false, conta
 
 /** Apply, the log and the rules of a worker are the command's, not the library's. */
 const OF_COMMAND = ['--apply', '--audit', '--worker']
-const canBeHere = (words: readonly string[], { isProcess, through, stdinFd, limitMs }: Inside): boolean =>
-  !(isProcess || through || stdinFd || limitMs || OF_COMMAND.some((option) => words.includes(option)))
+const canBeHere = (words: readonly string[], { limitMs }: Inside): boolean =>
+  limitMs === undefined && !OF_COMMAND.some((option) => words.includes(option))
 
 const NOT_STARTED: Ran = { status: undefined, signal: null, hung: false, ms: 0, stdout: '', stderr: '' }
 
@@ -304,14 +298,14 @@ export const environmentOf = ({ home, runtime, base }: World): Record<string, st
 
 export function runProgram(
   words: readonly string[],
-  { cwd, env, stdinFd, limitMs = LIMIT_MS, onStart }: Inside & { readonly onStart?: (pid: number) => void },
+  { cwd, env, limitMs = LIMIT_MS, onStart }: Inside & { readonly onStart?: (pid: number) => void },
 ): Promise<Ran> {
   const begun = performance.now()
   const [file = '', ...argv] = words
   const child = spawn(file, argv, {
     cwd,
     env,
-    stdio: [stdinFd ?? 'ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
   if (child.pid !== undefined) onStart?.(child.pid)
   const out: Buffer[] = []

@@ -4,7 +4,6 @@
  *   ERRNO      the number of its error
  *   signal N   it was ended by a signal
  * ARG is a number as strtoull reads it, or text behind a colon (`:/tmp/x`), which is passed as a pointer. Missing arguments are 0.
- * `i386:NUMBER` makes the call through int 0x80, the door of 32-bit programs (x86_64 only).
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -15,22 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define I386 "i386:"
-
-static int call_i386(unsigned number) {
-#ifdef __x86_64__
-    long result;
-    __asm__ volatile("int $0x80" : "=a"(result) : "a"((long)number) : "memory", "r8", "r9", "r10", "r11");
-    return result < 0 && result > -4096 ? (int)-result : 0;
-#else
-    (void)number;
-    errx(125, "no i386 calls on this machine");
-#endif
-}
-
 static int make_call(char *words) {
     unsigned long argument[7] = {0};
-    if (strncmp(words, I386, strlen(I386)) == 0) return call_i386((unsigned)atoi(words + strlen(I386)));
     for (int count = 0; count < 7; count++) {
         char *word = strsep(&words, ",");
         if (!word) break;

@@ -53,19 +53,11 @@ UNIT("people read the plan's words, with what was killed, and a hint a line; a n
   EXPECT_TEXT(printed(BYTES("end"), NO_EXEC, odd), "Node");
 }
 
-static int tells(const char *status, const char *text) {
+/* Stream 0 is stdout, 1 is stderr. */
+static int tells_by(int stream, const char *status, const char *text) {
   struct launchfile file = unit_launchfile(BYTES("bind\0/usr\0/usr\0end"));
   struct capture capture = {.is_on = 1};
-  capture.stream[1] = (struct stream){.bytes = (char *)(uintptr_t)text, .seen = strlen(text), .head = strlen(text)};
-  struct result result = {.file = &file, .status = status, .command = (char *[]){NULL}, .capture = &capture};
-  EXPECT_NUMBER(result_read(&result), 0);
-  return result_needs_words(&result);
-}
-
-static int tells_of_loss(const char *status, const char *out) {
-  struct launchfile file = unit_launchfile(BYTES("end"));
-  struct capture capture = {.is_on = 1};
-  capture.stream[0] = (struct stream){.bytes = (char *)(uintptr_t)out, .seen = strlen(out), .head = strlen(out)};
+  capture.stream[stream] = (struct stream){.bytes = (char *)(uintptr_t)text, .seen = strlen(text), .head = strlen(text)};
   struct result result = {.file = &file, .status = status, .command = (char *[]){NULL}, .capture = &capture};
   EXPECT_NUMBER(result_read(&result), 0);
   return result_needs_words(&result);
@@ -73,11 +65,11 @@ static int tells_of_loss(const char *status, const char *out) {
 
 UNIT("the output of a command that ends well tells of a lost file by a path of scratch and a word for writing") {
   static const char FAILED[] = ENDED("exit", "1"), WELL[] = ENDED("exit", "0");
-  EXPECT_NUMBER(tells_of_loss(WELL, "saved to /home/sandbox/report.txt\n"), 1);
-  EXPECT_NUMBER(tells_of_loss(WELL, "Wrote /tmp/out.csv"), 1);
-  EXPECT_NUMBER(tells_of_loss(WELL, "reading /tmp/in.csv\n"), 0);
-  EXPECT_NUMBER(tells_of_loss(WELL, "wrote /workspace/out.csv\n"), 0);
-  EXPECT_NUMBER(tells_of_loss(FAILED, "Wrote /tmp/out.csv"), 0);
+  EXPECT_NUMBER(tells_by(0, WELL, "saved to /home/sandbox/report.txt\n"), 1);
+  EXPECT_NUMBER(tells_by(0, WELL, "Wrote /tmp/out.csv"), 1);
+  EXPECT_NUMBER(tells_by(0, WELL, "reading /tmp/in.csv\n"), 0);
+  EXPECT_NUMBER(tells_by(0, WELL, "wrote /workspace/out.csv\n"), 0);
+  EXPECT_NUMBER(tells_by(0, FAILED, "Wrote /tmp/out.csv"), 0);
 }
 
 UNIT("stderr of a failed command tells of a refusal by the kernel's words, or by a path that is here and not inside") {
@@ -99,8 +91,8 @@ UNIT("stderr of a failed command tells of a refusal by the kernel's words, or by
       {"https://var/x a/var /\n", 0},
   };
   for (size_t i = 0; i < COUNT(ROWS); i++) {
-    EXPECT_NUMBER(tells(FAILED, ROWS[i].text), ROWS[i].want);
-    EXPECT_NUMBER(tells(WELL, ROWS[i].text), 0);
+    EXPECT_NUMBER(tells_by(1, FAILED, ROWS[i].text), ROWS[i].want);
+    EXPECT_NUMBER(tells_by(1, WELL, ROWS[i].text), 0);
   }
 }
 
@@ -108,7 +100,7 @@ UNIT("of a long stderr only the end is looked at") {
   static char text[40 << 10];
   memset(text, 'x', sizeof text - 1);
   memcpy(text, "EROFS ", 6);
-  EXPECT_NUMBER(tells(ENDED("exit", "1"), text), 0);
+  EXPECT_NUMBER(tells_by(1, ENDED("exit", "1"), text), 0);
   memcpy(text + sizeof text - 8, " EROFS ", 7);
-  EXPECT_NUMBER(tells(ENDED("exit", "1"), text), 1);
+  EXPECT_NUMBER(tells_by(1, ENDED("exit", "1"), text), 1);
 }
