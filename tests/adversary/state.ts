@@ -15,6 +15,13 @@ const ESCAPE = 'touch /victim/escape'
 const evilProfile = ({ base }: World): string =>
   `sandbox: { workspace: rw, zones: [{ name: victim, hostPath: ${base}/victim, target: /victim, mode: rw }] }`
 
+const PROFILE = 'sandbox: { workspace: rw, samePath: true }\n'
+/** Scripts that put the other profile into the place of one in the zone, and of the user's own. */
+const exchanging = (name: string) => (world: World) =>
+  `cd ${world.zone}; rm -f ${name}; echo '${evilProfile(world)}' >${name}`
+const makeDefault = (world: World): string =>
+  `cd ${world.home}; mkdir -p .config/llm-do/profiles; echo '${evilProfile(world)}' >.config/llm-do/profiles/default.yaml`
+
 const escaped = ({ world }: { readonly world: World }): string | undefined =>
   existsSync(join(world.base, 'victim/escape')) ? 'the next run wrote to a directory that it was not given' : undefined
 
@@ -88,25 +95,25 @@ export const STATE_ATTACKS: readonly Attack[] = [
   decided({
     id: 'state.profile',
     sentence: 'The profile that the run was started with is written to.',
-    prepare: (world) => put(world, join(world.zone, 'p.yaml'), 'sandbox: { workspace: rw, samePath: true }\n'),
+    prepare: (world) => put(world, join(world.zone, 'p.yaml'), PROFILE),
     words: () => ['--profile', './p.yaml'],
-    plant: (world) => `cd ${world.zone}; rm -f p.yaml; echo '${evilProfile(world)}' >p.yaml`,
+    plant: exchanging('p.yaml'),
   }),
   decided({
     id: 'state.profile-link',
     sentence: 'The profile was reached by a link in the zone; the link is replaced.',
     prepare: (world) => {
-      put(world, join(world.base, 'ext/p.yaml'), 'sandbox: { workspace: rw, samePath: true }\n')
+      put(world, join(world.base, 'ext/p.yaml'), PROFILE)
       link(world, '../ext/p.yaml', join(world.zone, 'p.yaml'))
     },
     words: () => ['--profile', './p.yaml'],
-    plant: (world) => `cd ${world.zone}; rm -f p.yaml; echo '${evilProfile(world)}' >p.yaml`,
+    plant: exchanging('p.yaml'),
   }),
   decided({
     id: 'state.profile-directory-link',
     sentence: 'The profile lies below a linked directory of the zone; the link is replaced.',
     prepare: (world) => {
-      put(world, join(world.base, 'ext/p.yaml'), 'sandbox: { workspace: rw, samePath: true }\n')
+      put(world, join(world.base, 'ext/p.yaml'), PROFILE)
       link(world, '../ext', join(world.zone, 'conf'))
     },
     words: () => ['--profile', './conf/p.yaml'],
@@ -116,19 +123,19 @@ export const STATE_ATTACKS: readonly Attack[] = [
     id: 'state.profile-extended-link',
     sentence: 'The profile extends another one by a link in the zone; the link is replaced.',
     prepare: (world) => {
-      put(world, join(world.base, 'ext/base.yaml'), 'sandbox: { workspace: rw, samePath: true }\n')
+      put(world, join(world.base, 'ext/base.yaml'), PROFILE)
       put(world, join(world.base, 'ext/p.yaml'), 'sandbox: { extends: ../zone/base.yaml }\n')
       link(world, '../ext/base.yaml', join(world.zone, 'base.yaml'))
     },
     words: () => ['--profile', '../ext/p.yaml'],
-    plant: (world) => `cd ${world.zone}; rm -f base.yaml; echo '${evilProfile(world)}' >base.yaml`,
+    plant: exchanging('base.yaml'),
   }),
   decided({
     id: 'state.profile-hard-link',
     of: 'finding 16',
     sentence: 'A second name of the profile in the zone is written to.',
     prepare: (world) => {
-      put(world, join(world.base, 'ext/p.yaml'), 'sandbox: { workspace: rw, samePath: true }\n')
+      put(world, join(world.base, 'ext/p.yaml'), PROFILE)
       linkSync(join(world.base, 'ext/p.yaml'), join(world.zone, 'again.yaml'))
     },
     words: (world) => ['--profile', `${world.base}/ext/p.yaml`],
@@ -143,16 +150,14 @@ export const STATE_ATTACKS: readonly Attack[] = [
       link(world, join(world.base, 'dotfiles'), join(world.home, '.config/llm-do'))
     },
     words: home,
-    plant: (world) =>
-      `cd ${world.home}; rm .config/llm-do; mkdir -p .config/llm-do/profiles; echo '${evilProfile(world)}' >.config/llm-do/profiles/default.yaml`,
+    plant: (world) => `rm ${world.home}/.config/llm-do; ${makeDefault(world)}`,
   }),
   decided({
     id: 'state.config-made',
     sentence: 'The directory of the profiles, which is not there yet, is made in a zone of the home.',
     prepare: (world) => directory(world, join(world.home, '.config')),
     words: home,
-    plant: (world) =>
-      `cd ${world.home}; mkdir -p .config/llm-do/profiles; echo '${evilProfile(world)}' >.config/llm-do/profiles/default.yaml`,
+    plant: makeDefault,
   }),
   decided({
     id: 'state.config-other-variables',
@@ -164,8 +169,7 @@ export const STATE_ATTACKS: readonly Attack[] = [
     },
     words: home,
     variables: ({ base }) => ({ XDG_CONFIG_HOME: join(base, 'elsewhere') }),
-    plant: (world) =>
-      `cd ${world.home}; mkdir -p .config/llm-do/profiles; echo '${evilProfile(world)}' >.config/llm-do/profiles/default.yaml`,
+    plant: makeDefault,
   }),
   decided({
     id: 'state.cache',

@@ -2,7 +2,7 @@
  * The standing adversary: each row of the table in every cell (engine or backend x filter x user) is held or refused, never harmed.
  * daily.ts has the controls. docs/internals/adversary.md has the verdicts: LLM_DO_GOLDEN=write, as root, writes it again.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BUSYBOX_IMAGE, startDocker, startPodman, type TestDocker } from '../support/docker.ts'
@@ -67,7 +67,6 @@ describeWith('git', 'the adversary', () => {
   describe('the page', () => {
     test.each(USERS)('docs/internals/adversary.md is what this machine shows as %s', (user) => {
       const table = tableOf(user)
-      keep(user, table)
       if (isWritingGoldens()) writeFileSync(PAGE, replaced(readFileSync(PAGE, 'utf8'), user, table))
       expect(differences(partOf(readFileSync(PAGE, 'utf8'), user), table)).toEqual([])
     })
@@ -124,15 +123,4 @@ function differences(page: string, table: string): readonly string[] {
 function isSame(written: string, found: string): boolean {
   if (written.length !== found.length) return false
   return [...found].every((sign, at) => sign === written[at] || (sign === '.' && /[+R.]/.test(written[at] ?? '')))
-}
-
-/** For readers of a test run's log: the same table, below build/. */
-function keep(user: User, table: string): void {
-  try {
-    mkdirSync(join(import.meta.dirname, '../../build'), { recursive: true })
-    writeFileSync(join(import.meta.dirname, `../../build/adversary.${user}.md`), `${table}\n`)
-  } catch (error) {
-    // The plain user's copy of a checkout may have no place for it.
-    console.error(`adversary: ${error}`)
-  }
 }

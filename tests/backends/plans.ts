@@ -1,7 +1,11 @@
 /** Plans and run inputs for tests of backends: one sensible whole, of which a test changes what it is about. */
 import type { RunInputs } from '../../src/backends/backend.ts'
 import type { DockerInputs } from '../../src/backends/docker/command-environment.ts'
+import type { Outcome } from '../../src/backends/outcome.ts'
 import type { Plan, PlannedZone, Scratch } from '../../src/plan/plan.ts'
+
+/** The kept bytes of a stream, as text. */
+export const text = ({ head, tail }: Outcome['stdout']): string => Buffer.concat([head, tail]).toString('utf8')
 
 export const SCRATCH: readonly Scratch[] = [
   { target: '/tmp', size: 52_428_800, inodes: 12_800, mode: 0o1777 },

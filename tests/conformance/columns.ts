@@ -1,13 +1,8 @@
-/** The backends of the conformance table: how each is started here, what it lacks, and where it differs and why. */
+/** The backends of the conformance table: how each is started here, and what it lacks and why. */
 import type { SandboxInput } from '../../src/policy/keys/index.ts'
 import { BUSYBOX_IMAGE, oncePerFile, startDocker, startPodman, type TestDocker } from '../support/docker.ts'
 import type { Need } from '../support/needs.ts'
-import type { Ability, SentenceRun } from './sentences.ts'
-
-export interface Difference {
-  readonly why: string
-  readonly holds: (run: SentenceRun) => void
-}
+import type { Ability } from './sentences.ts'
 
 export interface Column {
   readonly name: string
@@ -15,7 +10,6 @@ export interface Column {
   readonly needs: readonly Need[]
   readonly values: SandboxInput
   readonly lacks: Readonly<Partial<Record<Ability, string>>>
-  readonly differs: Readonly<Record<string, Difference>>
   readonly start?: () => Promise<TestDocker>
   /** The command is the WASI guest. */
   readonly wasi?: true
@@ -28,7 +22,7 @@ const NO_SHELL = 'a WASI module starts no other program'
 const NO_WALLS = 'a host process has no walls'
 
 const column = (name: string, needs: readonly Need[], values: SandboxInput, more: Partial<Column> = {}): Column => ({
-  ...{ name, needs, values, lacks: {}, differs: {} },
+  ...{ name, needs, values, lacks: {} },
   ...more,
 })
 const CONTAINER = { backend: 'docker', image: BUSYBOX_IMAGE } as const

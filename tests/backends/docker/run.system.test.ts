@@ -26,7 +26,7 @@ import {
   VOLUME_IMAGE,
 } from '../../support/docker.ts'
 import { describeWith, testWith } from '../../support/needs.ts'
-import { dockerPlan } from '../plans.ts'
+import { dockerPlan, text } from '../plans.ts'
 import {
   absentZone,
   containers,
@@ -43,7 +43,6 @@ import {
   repository,
   runIn,
   session,
-  text,
   until,
 } from './runs.ts'
 

@@ -13,12 +13,10 @@ import { superviseDocker } from '../../../src/backends/docker/run.ts'
 import type { Outcome } from '../../../src/backends/outcome.ts'
 import type { DockerFact } from '../../../src/host/facts.ts'
 import type { Plan, PlannedZone } from '../../../src/plan/plan.ts'
-import { inputOf } from '../../../src/run/callbacks.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { BUSYBOX_IMAGE, type TestDocker } from '../../support/docker.ts'
 import { dockerPlan, plannedZone, runInputs } from '../plans.ts'
 
-export const text = ({ head, tail }: Outcome['stdout']): string => Buffer.concat([head, tail]).toString('utf8')
 /** An ordinary user who owns the zones; these tests run as root. */
 export const OWNER = 1000
 
@@ -49,14 +47,12 @@ export interface RunRequest {
   readonly command: readonly string[]
   readonly plan?: Partial<Plan>
   readonly run?: Partial<DockerRunInputs>
-  readonly stdin?: 'ignore' | Uint8Array
   readonly signal?: AbortSignal
-  readonly outputCap?: number
 }
 
 export function runIn(
   { docker, fact, runsDirectory }: Engine,
-  { command, plan, run, stdin = 'ignore', signal, outputCap }: RunRequest,
+  { command, plan, run, signal }: RunRequest,
 ): Promise<Outcome> {
   return superviseDocker({
     plan: dockerPlan({ image: BUSYBOX_IMAGE, workdir: '/', ...plan }),
@@ -67,7 +63,7 @@ export function runIn(
       command,
       ...run,
     }),
-    stdio: { mode: 'capture', stdin: inputOf(stdin), outputCap: outputCap ?? 1 << 20 },
+    stdio: { mode: 'capture', stdin: 'ignore', outputCap: 1 << 20 },
     signal,
   })
 }

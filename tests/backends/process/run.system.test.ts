@@ -1,16 +1,15 @@
 /** Real processes on the bare host: no wall holds them, so limits and ends are what is tried. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Outcome } from '../../../src/backends/outcome.ts'
 import { superviseProcess } from '../../../src/backends/process/run.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
 import { isAlive } from '../../pool/pool.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
-import { planFor, runInputs } from '../plans.ts'
+import { until } from '../../support/processes.ts'
+import { planFor, runInputs, text } from '../plans.ts'
 
-const text = ({ head, tail }: Outcome['stdout']): string => Buffer.concat([head, tail]).toString('utf8')
 const runIds = (function* () {
   for (let index = 1; ; index += 1) yield `p${process.pid}x${index}`
 })()
@@ -22,10 +21,10 @@ function run(command: readonly string[], changes: Partial<Plan> = {}, signal?: A
   return superviseProcess({ plan, run: inputs, stdio: { mode: 'capture', stdin: 'ignore', outputCap: 1000 }, signal })
 }
 
-/** Killed processes need a moment to disappear; the test's time limit ends the wait. */
+/** Killed processes need a moment to disappear. */
 async function expectEnd(pid: number): Promise<void> {
   expect(pid).toBeGreaterThan(0)
-  while (isAlive(pid)) await sleep(10)
+  await until('the end', () => !isAlive(pid) || undefined)
 }
 
 describe('the process backend', () => {
@@ -59,7 +58,7 @@ describe('the process backend', () => {
     const abort = new AbortController()
     const started = join(await temporaryDirectory(), 'started')
     const running = run(['sh', '-c', `touch ${started}; exec sleep 600`], {}, abort.signal)
-    while (!existsSync(started)) await sleep(10)
+    await until('the command', () => existsSync(started) || undefined)
     abort.abort('SIGINT')
     expect(await running).toMatchObject({ reason: 'cancelled', cancelledBy: 'SIGINT' })
   })

@@ -2,16 +2,15 @@
 import { chownSync } from 'node:fs'
 import { mkdir, readFile, readlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { execa } from 'execa'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { SandboxInput } from '../../../src/policy/keys/index.ts'
 import type { PolicyLayer } from '../../../src/policy/layer.ts'
 import type { Result } from '../../../src/report/result.ts'
 import { exec } from '../../../src/run/exec.ts'
 import { newDirectory } from '../../support/directory.ts'
+import { compileGuest } from '../../support/driver.ts'
 import { describeWith } from '../../support/needs.ts'
-import { processesWith } from '../../support/processes.ts'
+import { processesWith, until } from '../../support/processes.ts'
 import { currentUser } from '../../support/users.ts'
 
 const OWNER = 1000
@@ -23,18 +22,8 @@ describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
     Object.assign(state, { root: path, remove })
     for (const name of ['ro', 'rw']) await mkdir(join(path, name))
     await writeFile(join(path, 'ro/bad.wasm'), 'text')
-    const source = join(import.meta.dirname, '../../programs/wasi-guest.c')
-    const compile = (name: string, ...words: readonly string[]) =>
-      execa('clang-16', [
-        '--target=wasm32-wasi',
-        '--sysroot=/usr',
-        '-O1',
-        source,
-        ...words,
-        '-o',
-        join(path, 'ro', name),
-      ])
-    await Promise.all([compile('guest.wasm'), compile('large.wasm', `-Wl,--initial-memory=${32 << 20}`)])
+    const large = compileGuest(join(path, 'ro/large.wasm'), `-Wl,--initial-memory=${32 << 20}`)
+    await Promise.all([compileGuest(join(path, 'ro/guest.wasm')), large])
     if (currentUser() === 'root') chownSync(join(path, 'rw'), OWNER, OWNER)
   })
   afterAll(() => state.remove())
@@ -96,11 +85,8 @@ describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
   test('is run by a node with namespaces of its own', async () => {
     const over = new AbortController()
     const running = run(['/ro/guest.wasm', 'loop'], {}, over.signal)
-    const pids: string[] = []
-    while (pids.length === 0) {
-      await sleep(20)
-      pids.push(...processesWith('--single-threaded'))
-    }
+    const nodes = () => processesWith('--single-threaded')
+    const pids = await until('its node', () => (nodes().length > 0 ? nodes() : undefined))
     const own = async (name: string, pid = 'self') => readlink(`/proc/${pid}/ns/${name}`)
     for (const name of ['net', 'pid', 'mnt', 'ipc', 'user'])
       for (const pid of pids) expect(await own(name, pid)).not.toBe(await own(name))

@@ -1,17 +1,15 @@
 /** A real WASI command, compiled here, in a real node. */
 import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Outcome } from '../../../src/backends/outcome.ts'
 import { wasmInputs } from '../../../src/backends/wasm/inputs.ts'
 import { superviseWasm } from '../../../src/backends/wasm/run.ts'
 import type { Plan } from '../../../src/plan/plan.ts'
 import { newDirectory } from '../../support/directory.ts'
+import { compileGuest } from '../../support/driver.ts'
 import { describeWith } from '../../support/needs.ts'
-import { planFor, plannedZone, runInputs } from '../plans.ts'
-
-const text = ({ head, tail }: Outcome['stdout']): string => Buffer.concat([head, tail]).toString('utf8')
+import { planFor, plannedZone, runInputs, text } from '../plans.ts'
 
 describeWith('wasi', 'a WASI command', () => {
   const state: { root: string; remove: () => Promise<void> } = { root: '', remove: async () => undefined }
@@ -24,15 +22,7 @@ describeWith('wasi', 'a WASI command', () => {
     for (const name of ['kept', 'free']) await writeFile(join(path, 'rw', name), '')
     await symlink('../outside/secret', join(path, 'ro/leak'))
     await symlink('.git/hooks', join(path, 'rw/by-link'))
-    const source = join(import.meta.dirname, '../../programs/wasi-guest.c')
-    await execa('clang-16', [
-      '--target=wasm32-wasi',
-      '--sysroot=/usr',
-      '-O1',
-      source,
-      '-o',
-      join(path, 'ro/guest.wasm'),
-    ])
+    await compileGuest(join(path, 'ro/guest.wasm'))
   })
   afterAll(() => state.remove())
 
