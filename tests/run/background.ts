@@ -35,8 +35,11 @@ export async function backgroundOf(as: User) {
     expect(await llmDo(['run', '--name', name, ...words])).toEqual({ status: 0, out: `${name}\n`, err: '' })
     return name
   }
+  /** Another command in it, by the words of `exec`. */
+  const enter = (name: string, words: readonly string[], stdin?: string, env = {}) =>
+    llmDo(['exec', '--in', name, ...words], stdin, env)
   const inside = (name: string, script: string, stdin?: string, env = {}) =>
-    llmDo(['exec', '--in', name, '--', 'sh', '-c', script], stdin, env)
+    enter(name, ['--', 'sh', '-c', script], stdin, env)
   const listed = async (name: string) =>
     (JSON.parse((await llmDo(['ps', '--json'])).out) as { name?: string; id: string; pid: number }[]).find(
       (run) => run.name === name,
@@ -47,5 +50,5 @@ export async function backgroundOf(as: User) {
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as { name: string; state: string; result?: { reason: string; exitCode: number } })
       .find((one) => one.name === name)
-  return { cwd, llmDo, start, inside, listed, ended }
+  return { cwd, llmDo, start, enter, inside, listed, ended }
 }

@@ -82,62 +82,47 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
   const as = currentUser()
 
   test('ends with its own status, and in words of its own where it cannot start', async () => {
-    const { llmDo, start, inside } = await backgroundOf(as)
+    const { llmDo, start, enter, inside } = await backgroundOf(as)
     const name = await start('--', 'sleep', '300')
     expect(await inside(name, 'echo out; echo err >&2; exit 7')).toEqual({ status: 7, out: 'out\n', err: 'err\n' })
     expect((await inside(name, 'kill -SEGV $$')).status).toBe(139)
-    expect(await llmDo(['exec', '--in', name, '--', 'no-such-program'])).toMatchObject({
+    expect(await enter(name, ['--', 'no-such-program'])).toMatchObject({
       status: 127,
       out: '',
       err: expect.stringContaining('llm-do: error COMMAND_NOT_FOUND: no-such-program: not found in the sandbox\n'),
     })
-    expect((await llmDo(['exec', '--in', name, '--', '/usr'])).status).toBe(126)
-    const terminal = await llmDo(['exec', '--in', name, '--tty', '--', 'sh', '-c', 'tty; exit 4'])
+    expect((await enter(name, ['--', '/usr'])).status).toBe(126)
+    const terminal = await enter(name, ['--tty', '--', 'sh', '-c', 'tty; exit 4'])
     expect(terminal).toMatchObject({ status: 4, out: '/dev/pts/0\r\n' })
     for (const refused of ['--rw=/tmp', '--net=host', '--memory=1g', '--profile=strict'])
-      expect((await llmDo(['exec', '--in', name, refused, '--', 'true'])).err).toContain(
+      expect((await enter(name, [refused, '--', 'true'])).err).toContain(
         `${refused.split('=')[0]} with --in: the walls of ${name} were decided`,
       )
-    expect((await llmDo(['exec', '--in', 'no-such-sandbox', '--', 'true'])).err).toContain('SANDBOX_NOT_FOUND')
+    expect((await enter('no-such-sandbox', ['--', 'true'])).err).toContain('SANDBOX_NOT_FOUND')
     expect((await llmDo(['ps', '--json'])).out).toContain(name)
   })
 
   test('takes variables, a directory and a time of its own, by its name and by the ID of its run', async () => {
-    const { llmDo, start, listed } = await backgroundOf(as)
+    const { start, enter, inside, listed } = await backgroundOf(as)
     const name = await start('--env', 'OWN=run', '--env', 'GIVEN=run', '--', 'sleep', '300')
     const id = (await listed(name))?.id ?? ''
     const script = 'echo $OWN $GIVEN $CALLER $PWD $(pwd); setsid sleep 300 & exec sleep 300'
-    const options = [
-      '--env',
-      'GIVEN=no',
-      '--env=GIVEN=here',
-      '--env',
-      'CALLER',
-      '--workdir',
-      '/tmp',
-      '--timeout',
-      '500ms',
-    ]
+    const options = '--env GIVEN=no --env=GIVEN=here --env CALLER --workdir /tmp --timeout 500ms'.split(' ')
     // By the client, and by Node, which finds the name.
     for (const word of [name, id.slice(0, 12)]) {
-      const call = ['exec', '--in', word, ...options, '--', 'sh', '-c', script]
-      expect(await llmDo(call, '', { CALLER: 'caller' })).toEqual({
+      expect(await enter(word, [...options, '--', 'sh', '-c', script], '', { CALLER: 'caller' })).toEqual({
         status: 124,
         out: 'run here caller /tmp /tmp\n',
         err: 'llm-do: stopped after 500ms (--timeout)\nllm-do: hint: raise --timeout\n',
       })
     }
     // Nothing of them is left, and the sandbox lives on.
-    expect((await llmDo(['exec', '--in', name, '--', 'sh', '-c', 'cat /proc/[0-9]*/comm'])).out).not.toMatch(
-      /sleep[\s\S]*sleep/,
-    )
-    expect(await llmDo(['exec', '--in', name, '--workdir', '/none', '--', 'true'])).toMatchObject({
+    expect((await inside(name, 'cat /proc/[0-9]*/comm')).out).not.toMatch(/sleep[\s\S]*sleep/)
+    expect(await enter(name, ['--workdir', '/none', '--', 'true'])).toMatchObject({
       status: 125,
       err: expect.stringContaining('error SETUP_FAILED: true: /none: No such file or directory'),
     })
-    expect((await llmDo(['exec', '--in', name, '--workdir', 'none', '--', 'true'])).err).toContain(
-      '--workdir: expected an absolute',
-    )
+    expect((await enter(name, ['--workdir', 'none', '--', 'true'])).err).toContain('--workdir: expected an absolute')
   })
 
   test('takes the streams of an odd caller, and refuses a directory', async () => {
@@ -164,13 +149,10 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
   })
 
   test('has a result in JSON, in each form', async () => {
-    const { llmDo, start } = await backgroundOf(as)
+    const { start, enter } = await backgroundOf(as)
     const name = await start('--', 'sleep', '300')
     const json = async (option: string, script: string) => {
-      const { status, out } = await llmDo(
-        ['exec', '--in', name, option, '--timeout', '10s', '--', 'sh', '-c', script],
-        '',
-      )
+      const { status, out } = await enter(name, [option, '--timeout', '10s', '--', 'sh', '-c', script], '')
       return { status, result: JSON.parse(out) as Record<string, unknown> }
     }
     expect(await json('--json', 'echo out; echo err >&2; exit 7')).toMatchObject({
@@ -190,9 +172,7 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
       status: 159,
       result: { reason: 'seccomp', signal: 'SIGSYS', message: 'killed by the system call filter' },
     })
-    expect((await llmDo(['exec', '--in', name, '--json', '--tty', '--', 'true'], '')).out).toContain(
-      '--json with --tty',
-    )
+    expect((await enter(name, ['--json', '--tty', '--', 'true'], '')).out).toContain('--json with --tty')
   })
 
   test('leaves nothing of a fork bomb, and the sandbox lives on', async () => {

@@ -12,10 +12,10 @@ import { backgroundOf } from './background.ts'
 async function keepingOf(as: User, ...words: readonly string[]) {
   const background = await backgroundOf(as)
   const name = await background.start(...words, '--', 'sleep', '300')
-  const { llmDo } = background
-  const kept = (...command: readonly string[]) => llmDo(['exec', '--in', name, '--keep-state', ...command], '')
+  const { enter } = background
+  const kept = (...command: readonly string[]) => enter(name, ['--keep-state', ...command], '')
   /** A command without a state: the control. */
-  const plain = (script: string) => llmDo(['exec', '--in', name, '--', 'bash', '-c', script], '')
+  const plain = (script: string) => enter(name, ['--', 'bash', '-c', script], '')
   const where = async () => (await kept('-c', 'pwd')).out.trim()
   return { ...background, name, kept, plain, where }
 }
@@ -141,7 +141,7 @@ describeWith(['userns', 'one-user'], 'the state of commands in a sandbox', () =>
   })
 
   test('is changed by nothing that is left of a command', async () => {
-    const { cwd, start, llmDo } = await backgroundOf(as)
+    const { cwd, start, enter } = await backgroundOf(as)
     // The sandbox's first command lives on. It takes a descriptor of the state from another one, and writes when it is asked to.
     const keeper = `
 import array, os, socket
@@ -155,7 +155,7 @@ while True:
 `
     writeFileSync(join(cwd, 'keeper.py'), `import signal; signal.signal(signal.SIGPIPE, signal.SIG_IGN)\n${keeper}`)
     const name = await start('--rw', '.', '--', 'python3', 'keeper.py')
-    const kept = (line: string) => llmDo(['exec', '--in', name, '--keep-state', '-c', line], '')
+    const kept = (line: string) => enter(name, ['--keep-state', '-c', line], '')
     const send = (code: string) =>
       `python3 -c 'import array, socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); ${code}'`
     const gives = send(
@@ -167,25 +167,12 @@ while True:
     await kept(
       `${waitFor('/tmp/ready')}; ${gives}; ${waitFor('/tmp/taken')}; ${writes}; ${waitFor('/tmp/wrote')}; trap - EXIT`,
     )
-    expect((await llmDo(['exec', '--in', name, '--keep-state', '--', 'env'], '')).err).toContain(
-      '/forged: No such file',
-    )
-    await llmDo(
-      [
-        'exec',
-        '--in',
-        name,
-        '--keep-state=reset',
-        '-c',
-        `rm -f /tmp/taken /tmp/wrote; cd /usr; ${gives}; ${waitFor('/tmp/taken')}`,
-      ],
-      '',
-    )
-    await llmDo(['exec', '--in', name, '-c', `${writes}; ${waitFor('/tmp/wrote')}`], '')
-    expect(
-      (await kept('cat /tmp/wrote; pwd; echo $(printenv FORGED || echo none); setsid sh -c "sleep 300; cd /; :" &'))
-        .out,
-    ).toBe('32/usr\nnone\n')
+    expect((await enter(name, ['--keep-state', '--', 'env'], '')).err).toContain('/forged: No such file')
+    const gone = `rm -f /tmp/taken /tmp/wrote; cd /usr; ${gives}; ${waitFor('/tmp/taken')}`
+    await enter(name, ['--keep-state=reset', '-c', gone], '')
+    await enter(name, ['-c', `${writes}; ${waitFor('/tmp/wrote')}`], '')
+    const shows = 'cat /tmp/wrote; pwd; echo $(printenv FORGED || echo none)'
+    expect((await kept(`${shows}; setsid sh -c "sleep 300; cd /; :" &`)).out).toBe('32/usr\nnone\n')
     expect((await kept('cat /proc/[0-9]*/comm; pwd')).out).toMatch(/^((?!sleep)[\s\S])*\/usr\n$/)
   })
 
