@@ -1,11 +1,11 @@
 /** A child that runs until it is stopped. */
-import { closeSync, readFileSync, watch, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, readFileSync, watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { openUnlinked, runChild } from '../../src/backends/child-process.ts'
 import type { Launch } from '../../src/backends/launch.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { until } from '../support/processes.ts'
 
 const launch = (script: string): Launch => ({
   file: '/bin/sh',
@@ -19,11 +19,15 @@ const STDIO = { mode: 'capture', stdin: 'ignore', outputCap: null } as const
 
 describe('a child', () => {
   test('that is still there after it was asked to end is killed', async () => {
+    const ready = join(await temporaryDirectory(), 'ready')
     const end = await runChild({
-      launch: launch('trap "" TERM; echo ready; exec sleep 60'),
+      launch: launch(`trap "" TERM; echo >${ready}; exec sleep 60`),
       stdio: STDIO,
-      deadlineMs: 300,
-      stop: async (child) => void child.kill('SIGTERM'),
+      deadlineMs: 100,
+      stop: async (child) => {
+        await until('the trap', () => existsSync(ready) || undefined)
+        child.kill('SIGTERM')
+      },
     })
     expect(end).toMatchObject({ cause: 'deadline', exitCode: null, signal: 'SIGKILL' })
   })
@@ -59,7 +63,7 @@ test.runIf(process.platform === 'linux')(
     closeSync(fd)
     // The control comes last: what is seen of it is all there was.
     writeFileSync(join(directory, 'named'), '')
-    for (let left = 2_000; left > 0 && !seen.includes('named'); left -= 10) await sleep(10)
+    await until('the control', () => seen.includes('named') || undefined)
     // The kernel calls a nameless file by its inode there.
     expect(new Set(seen.filter((name) => !/^#\d+$/.test(name ?? '')))).toEqual(new Set(['named']))
   },

@@ -51,7 +51,7 @@ describeWith('userns', 'the daemons of a command', () => {
 })
 
 /** Spread over a start, which takes some ten milliseconds. */
-const KILLS = Number(process.env.LLM_DO_TEST_KILLS ?? 80)
+const KILLS = 80
 
 describeWith(['unshare', 'userns', 'one-user'], 'launchers', () => {
   test('that are killed at any moment of a start leave nothing after the janitor', async () => {

@@ -4,9 +4,11 @@
  */
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { openSync, readdirSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { openUnlinked } from '../../src/backends/child-process.ts'
 import type { Attempt, ObservedRun, Row, TestSite } from '../../src/doctor/contract-types.ts'
 import type { Runner } from '../../src/doctor/self-test.ts'
+import { processesWith, readOr } from '../support/processes.ts'
 
 /** How an attack is seen to work: more words for bwrap. */
 export interface Weakness {
@@ -56,6 +58,7 @@ const bareRoot = ({ base }: TestSite): readonly string[] => [
 
 /** Longer than any control takes that ends. */
 const LIMIT_MS = 3_000
+const NOTHING = Buffer.alloc(0)
 
 /** Runs attempts in plain bwrap, with one leaked descriptor as any careless caller has it. */
 export function plainBwrap({ words, bare = false }: Weakness): Runner {
@@ -66,54 +69,37 @@ export function plainBwrap({ words, bare = false }: Weakness): Runner {
 }
 
 function runPlain(words: readonly string[], { env, stdin }: Attempt): Promise<ObservedRun> {
-  const leaked = openSync('/', 'r')
+  // Files: a daemon that was left behind would keep a pipe open.
+  const [leaked, out, err] = [openSync('/', 'r'), openUnlinked(NOTHING), openUnlinked(NOTHING)]
   const begun = performance.now()
   const child = spawn('bwrap', words, {
     env: { PATH: process.env.PATH, HOME: '/home/sandbox', ...env },
-    stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe', leaked],
+    stdio: [stdin === undefined ? 'ignore' : 'pipe', out, err, leaked],
   })
   if (stdin !== undefined) child.stdin?.end(stdin)
-  const text = { stdout: '', stderr: '' }
-  const hash = createHash('sha256')
-  child.stdout?.on('data', (chunk: Buffer) => {
-    hash.update(chunk)
-    text.stdout += chunk
-  })
-  child.stderr?.on('data', (chunk: Buffer) => (text.stderr += chunk))
   const limit = setTimeout(() => child.kill('SIGKILL'), LIMIT_MS)
   return new Promise((resolve, reject) => {
     child.on('error', reject)
-    // Not `close`: a daemon that was left behind keeps the output open.
     child.on('exit', (exitCode, signal) => {
       clearTimeout(limit)
-      setTimeout(() => {
-        child.stdout?.destroy()
-        child.stderr?.destroy()
-        resolve({
-          ...text,
-          stdoutSha256: hash.digest('hex'),
-          truncated: 0,
-          exitCode,
-          signal,
-          reason: signal === null ? 'exit' : 'signal',
-          durationMs: performance.now() - begun,
-        })
-      }, 50)
+      const [stdout = NOTHING, stderr = NOTHING] = [out, err].map((fd) => readFileSync(`/proc/self/fd/${fd}`))
+      for (const fd of [leaked, out, err]) closeSync(fd)
+      resolve({
+        stdout: stdout.toString(),
+        stderr: stderr.toString(),
+        stdoutSha256: createHash('sha256').update(stdout).digest('hex'),
+        truncated: 0,
+        exitCode,
+        signal,
+        reason: signal === null ? 'exit' : 'signal',
+        durationMs: performance.now() - begun,
+      })
     })
   })
 }
 
 /** Ends what a control left running: every process whose command line names the ground. */
 export function endProcessesOf(base: string): void {
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    if (commandLine(pid).includes(base)) process.kill(Number(pid), 'SIGKILL')
-  }
-}
-
-function commandLine(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'latin1')
-  } catch {
-    return '' // It has ended.
-  }
+  for (const pid of processesWith(base))
+    if (readOr(`/proc/${pid}/cmdline`).includes(base)) process.kill(Number(pid), 'SIGKILL')
 }

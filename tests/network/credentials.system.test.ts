@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runHere } from '../real/in-process.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { readOr } from '../support/processes.ts'
+import { readOr, until } from '../support/processes.ts'
 import {
   curl,
   NETWORK,
@@ -15,7 +15,7 @@ import {
   type SecretRun,
   type TerminationWorld,
 } from './termination-world.ts'
-import { python, shell, until, WAYS } from './ways.ts'
+import { python, shell, WAYS } from './ways.ts'
 
 let site: TerminationWorld
 
@@ -262,7 +262,7 @@ with context.wrap_socket(socket.create_connection(('api.test', 443)), server_hos
     const running = run(command, { words })
     const pid = await site.terminator()
     const own = /^Uid:\t(19\d{8})\t\1\t\1\t\1$/m
-    await until(() => (own.test(readOr(`/proc/${pid}/status`)) ? true : undefined))
+    await until('its own id', () => own.test(readOr(`/proc/${pid}/status`)) || undefined)
     const [argv, variables] = ['cmdline', 'environ'].map((name) => readOr(`/proc/${pid}/${name}`))
     expect(argv).toContain('terminator')
     expect(`${argv}${variables}`).not.toContain(SECRET)
@@ -293,7 +293,7 @@ with context.wrap_socket(socket.create_connection(('api.test', 443)), server_hos
     const launch = Number(/^PPid:\t(\d+)/m.exec(readOr(`/proc/${helper}/status`))?.[1])
     const runner = Number(/^PPid:\t(\d+)/m.exec(readOr(`/proc/${pid}/status`))?.[1])
     process.kill({ net: helper, launch, runner }[which] ?? 0, 'SIGKILL')
-    await until(() => (readOr(`/proc/${pid}/comm`) === '' ? true : undefined))
+    await until('its end', () => readOr(`/proc/${pid}/comm`) === '' || undefined)
     // With the network gone the command may go on; its runner is then asked to end.
     if (which === 'net') process.kill(runner, 'SIGTERM')
     await running

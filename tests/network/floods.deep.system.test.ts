@@ -8,7 +8,7 @@ import { statusLine } from '../../src/os/proc-status.ts'
 import type { Result } from '../../src/report/result.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { readOr } from '../support/processes.ts'
+import { readOr, until } from '../support/processes.ts'
 import {
   ATTACKED_ZONE,
   allow,
@@ -18,7 +18,6 @@ import {
   python,
   resultOf,
   shell,
-  until,
   type Way,
 } from './ways.ts'
 import { openWorld, WORLD, type World } from './world.ts'
@@ -94,7 +93,7 @@ with socket.create_connection(('api.test', 80), 20) as s:
 open('${cwd}/begun', 'w')
 while not os.path.exists('${cwd}/seen'): time.sleep(0.05)`
     const running = run(['--rw', cwd, ...allow('api.test:*')], python(slow))
-    await until(() => (readOr(`${cwd}/begun`, 'no') === '' ? true : undefined))
+    await until('the command', () => readOr(`${cwd}/begun`, 'no') === '' || undefined)
     const helper = await world.helper()
     const kib = Number.parseInt(statusLine(readFileSync(`/proc/${helper}/status`, 'utf8'), 'VmHWM'), 10)
     await writeFile(join(cwd, 'seen'), '')
@@ -146,9 +145,9 @@ with socket.create_connection(('198.18.0.1', 53), 60) as s:
     s.sendall(struct.pack('>H', len(question)) + question)
     print(s.recv(4096)[-4:])`
     const running = run(['--rw', cwd, ...allow('api.test:7')], python(script))
-    await until(() => (readOr(`${cwd}/begun`, 'no') === '' ? true : undefined))
+    await until('the command', () => readOr(`${cwd}/begun`, 'no') === '' || undefined)
     const helper = await world.helper()
-    const open = await until(() => {
+    const open = await until('numbers without a gap', () => {
       const numbers = readdirSync(`/proc/${helper}/fd`).map(Number)
       return Math.max(...numbers) < numbers.length ? numbers.length : undefined
     })
@@ -160,7 +159,7 @@ with socket.create_connection(('198.18.0.1', 53), 60) as s:
     await limit(open)
     const before = sleeps()
     await writeFile(join(cwd, 'go'), '')
-    await until(() => (sleeps() > before + 50 ? true : undefined))
+    await until('its sleep', () => sleeps() > before + 50 || undefined)
     await limit(1000)
     expect((await running).stdout).toBe("b'\\x7f\\x00\\x00\\x01'\n")
   })

@@ -10,8 +10,9 @@ import type { Result } from '../../src/report/result.ts'
 import { type CliResult, cliWords, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
+import { until } from '../support/processes.ts'
 import { becoming, type User } from '../support/users.ts'
-import { eachWay, PYTHON, until } from './ways.ts'
+import { eachWay, PYTHON } from './ways.ts'
 import { openWorld, WORLD, type World } from './world.ts'
 
 let world: World
@@ -227,19 +228,17 @@ describeWith('root', 'hosts that are allowed while a sandbox runs', () => {
     const lines: string[] = []
     following.stdout.on('data', (bytes: Buffer) => lines.push(...bytes.toString().split('\n').filter(Boolean)))
     // The first question may come before anybody watches.
-    await until(() => {
-      void fetched(by, 'seen', 'http://first.test/')
-      return lines.some((line) => line.includes('first.test')) ? true : undefined
-    })
+    const hasSeen = (word: string) => lines.some((line) => line.includes(word)) || undefined
+    while (!hasSeen('first.test')) await fetched(by, 'seen', 'http://first.test/')
     // A program that is over cannot be looked at any more.
     const talk = `import os, socket, time
 s = socket.create_connection(('api.test', 7)); s.sendall(b'x' * 100)
 while not os.path.exists('over'): time.sleep(0.02)`
     const talking = call(by, 'exec', '--in', 'seen', '--', PYTHON, '-c', talk)
-    await until(() => (lines.some((line) => line.includes('"allowed"')) ? true : undefined))
+    await until('the connection', () => hasSeen('"allowed"'))
     await writeFile(join(by.cwd, 'over'), '')
     await talking
-    await until(() => (lines.some((line) => line.includes('"end"')) ? true : undefined))
+    await until('its end', () => hasSeen('"end"'))
     await call(by, 'kill', 'seen')
     await following
     const seen = lines.map((line) => JSON.parse(line) as Record<string, unknown>)

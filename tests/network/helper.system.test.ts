@@ -7,8 +7,8 @@ import { statusLine } from '../../src/os/proc-status.ts'
 import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
-import { readOr } from '../support/processes.ts'
-import { allow, shell, until } from './ways.ts'
+import { readOr, until } from '../support/processes.ts'
+import { allow, shell } from './ways.ts'
 import { openWorld, WORLD, type World } from './world.ts'
 
 /** The promise of docs/guide/performance.md for an idle helper (0.3 MiB), in the unit of /proc. */
@@ -34,7 +34,7 @@ const lineOf = (pid: number, name: string): string => statusLine(readOr(`/proc/$
 /** A helper whose walls stand. */
 async function confinedHelper(): Promise<number> {
   const helper = await world.helper()
-  await until(() => (lineOf(helper, 'Seccomp') === '2' ? true : undefined))
+  await until('its walls', () => lineOf(helper, 'Seccomp') === '2' || undefined)
   return helper
 }
 
@@ -85,6 +85,6 @@ describeWith('root', 'the helper of a restricted network', () => {
     const helper = await world.helper()
     killing.abort()
     await running
-    await until(() => (existsSync(`/proc/${helper}`) ? undefined : true))
+    await until('its end', () => !existsSync(`/proc/${helper}`) || undefined)
   })
 })

@@ -8,6 +8,7 @@ import type { Result } from '../../src/report/result.ts'
 import { runCli, runForResult } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
+import { until } from '../support/processes.ts'
 import { ABSTRACT, ATTACKS, WALLS } from './attacks.ts'
 import {
   ATTACKED_ZONE,
@@ -22,7 +23,6 @@ import {
   resultsOf,
   shell,
   tryAll,
-  until,
   type Way,
 } from './ways.ts'
 import { openWorld, startServer, WORLD, WORLD_V6, type World } from './world.ts'
@@ -231,7 +231,7 @@ print(ask(7, b'abc'), ask(9, bytes(10 << 20)), ask(19, b'')[0])`
     const script = `exec 3<>/dev/tcp/api.test/7; read line <&3; echo $line; >met; until [ -e killed ]; do sleep 0.05; done; read line <&3; echo "over $?"; curl -sS http://api.test/say; true`
     const argv = ['--rw', cwd, ...allow('api.test', 'api.test:7'), '--', 'bash', '-c', script]
     const running = runForResult(argv, { through: world.through, cwd })
-    await until(() => existsSync(join(cwd, 'met')) || undefined)
+    await until('the command', () => existsSync(join(cwd, 'met')) || undefined)
     const helper = await world.helper()
     process.kill(helper, 'SIGKILL')
     await writeFile(join(cwd, 'killed'), '')

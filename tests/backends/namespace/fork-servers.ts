@@ -39,12 +39,17 @@ export async function startOwner(script: string) {
   const library = join(checkoutFor(currentUser()), 'dist/index.js')
   const cwd = await temporaryDirectory({ mode: 0o755 })
   const text = `
+    import { readFileSync } from 'node:fs'
     import { setPriority } from 'node:os'
-    import { setTimeout as sleep } from 'node:timers/promises'
     import { openSandbox } from ${JSON.stringify(library)}
     const sandbox = await openSandbox({ warm: 0 })
     const run = (script, onStdout) => sandbox.exec({ command: ['sh', '-c', script], onStdout })
-    for (let times = 0; times < 4; times += 1) { await run('true'); await sleep(50) }
+    const childrenOf = (pid) => readFileSync(\`/proc/\${pid}/task/\${pid}/children\`, 'latin1').split(' ').filter(Boolean)
+    const isBusyServer = (pid) => {
+      try { return readFileSync(\`/proc/\${pid}/cmdline\`, 'latin1').includes('--fork-server') && childrenOf(pid).length > 0 }
+      catch { return false } // it has ended
+    }
+    for (let isServed = false; !isServed; ) await run('echo', () => { isServed = childrenOf(process.pid).some(isBusyServer) })
     ${script}
     await sandbox.close()`
   const owner = execa(TIED[0], [...TIED.slice(1), process.execPath, '--input-type=module', '-e', text], {
