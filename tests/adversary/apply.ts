@@ -2,8 +2,8 @@
 import { chmodSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { type Attack, isNamespace } from './attack.ts'
-import { evilConfig, write } from './git.ts'
-import { put, type Stage, wasRun } from './world.ts'
+import { byGit, evilConfig, write } from './git.ts'
+import { put, type Stage } from './world.ts'
 
 const shell = (script: string): readonly string[] => ['--', '/bin/sh', '-c', `echo attack begun; ${script}`]
 const HEAD = 'ref: refs/heads/x\n'
@@ -19,12 +19,6 @@ const applying = ({ command, options, world: { cwd } }: Stage, script: string) =
 const prepare = (stage: Stage, id: string) =>
   writing(stage, `mkdir -p objects refs; ${write('config', evilConfig(stage.world, id, '\tworktree = .\n'))}`)
 
-const isRepository = (id: string): Pick<Attack, 'harmed' | 'control' | 'on'> => ({
-  on: isNamespace,
-  harmed: ({ world }) => (wasRun(world, id) ? 'git ran the program of the sandbox' : undefined),
-  control: 'bare',
-})
-
 const useGit = ({ host, world: { cwd } }: Stage) => host(['git', 'status', '--short'], { cwd })
 
 export const APPLY_ATTACKS: readonly Attack[] = [
@@ -37,7 +31,8 @@ export const APPLY_ATTACKS: readonly Attack[] = [
       await applying(stage, `printf '${HEAD}' >HEAD`)
       await useGit(stage)
     },
-    ...isRepository('apply.finished-repository'),
+    on: isNamespace,
+    ...byGit('apply.finished-repository'),
   },
   {
     id: 'apply.undone-repository',
@@ -52,7 +47,8 @@ export const APPLY_ATTACKS: readonly Attack[] = [
       else await host([join(dirname(program), 'llm-do'), 'undo'], { cwd: world.cwd })
       await useGit(stage)
     },
-    ...isRepository('apply.undone-repository'),
+    on: isNamespace,
+    ...byGit('apply.undone-repository'),
   },
   {
     id: 'apply.set-id',

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { linkSync, watch } from 'node:fs'
 import { join } from 'node:path'
-import { type Attack, type Harm, isNamespace, type Observed } from './attack.ts'
+import { type Attack, isNamespace } from './attack.ts'
 import { copyRepository, mark, put, type Stage, type World, wasRun } from './world.ts'
 
 /** A configuration of git whose program leaves a mark when git asks for the state of the tree. */
@@ -11,6 +11,12 @@ export const evilConfig = (world: World, id: string, more = ''): string =>
   `[core]\n\trepositoryformatversion = 0\n${more}\tfsmonitor = "touch ${mark(world, id)}; false"\n`
 
 export const write = (path: string, text: string): string => `printf '%s' '${text}' >'${path}'`
+
+/** Harm by git on the host; a repository is what it is without a sandbox, too. */
+export const byGit = (id: string): Pick<Attack, 'harmed' | 'control'> => ({
+  harmed: ({ world }) => (wasRun(world, id) ? 'git ran the program of the sandbox' : undefined),
+  control: 'bare',
+})
 
 interface GitWay {
   readonly id: string
@@ -35,8 +41,7 @@ function gitAttack({ id, sentence, prepare, script, in: below = '', git = ['stat
       const identity = ['-c', 'user.name=a', '-c', 'user.email=a@b']
       await stage.host(['git', ...identity, ...git], { cwd: join(stage.world.zone, below) })
     },
-    harmed: ({ world }: Observed): Harm => (wasRun(world, id) ? 'git ran the program of the sandbox' : undefined),
-    control: 'bare',
+    ...byGit(id),
   }
 }
 
@@ -120,8 +125,7 @@ const inFreshZone = (id: string, sentence: string, script: (config: (more?: stri
     await stage.inside(`cd ${cwd}\n${script((more) => evilConfig(stage.world, id, more))}`, { options })
     await stage.host(['git', 'status', '--short'], { cwd })
   },
-  harmed: ({ world }) => (wasRun(world, id) ? 'git ran the program of the sandbox' : undefined),
-  control: 'bare',
+  ...byGit(id),
 })
 
 const FRESH: readonly Attack[] = [
@@ -159,8 +163,7 @@ const DURING: Attack = {
     await running
     await stage.host(['git', 'status', '--short'], { cwd: world.zone })
   },
-  harmed: ({ world }) => (wasRun(world, REPLACED) ? 'git ran the program of the sandbox' : undefined),
-  control: 'bare',
+  ...byGit(REPLACED),
 }
 
 export const GIT_ATTACKS: readonly Attack[] = [...WAYS.map(gitAttack), ...FRESH, DURING]

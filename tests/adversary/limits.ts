@@ -1,8 +1,7 @@
 /** Quotas of the caller and of the host that a command takes, and trees too large or too deep for a look at all of them. */
 import { spawnSync } from 'node:child_process'
 import { type Attack, isNamespace } from './attack.ts'
-import { evilConfig, write } from './git.ts'
-import { wasRun } from './world.ts'
+import { byGit, evilConfig, write } from './git.ts'
 
 const python = (program: string): string => `python3 -c '\n${program}'`
 
@@ -39,7 +38,7 @@ export const LIMIT_ATTACKS: readonly Attack[] = [
       )
       await stage.host(['git', 'status', '--short'], { cwd: `${cwd}/${inner}` })
     },
-    harmed: ({ world }) => (wasRun(world, 'guard.flooded') ? 'git ran the program of the sandbox' : undefined),
+    ...byGit('guard.flooded'),
     control: { none: 'git.new-repository-below shows what git does there; the names are only many' },
   },
   {

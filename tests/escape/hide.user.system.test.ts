@@ -19,13 +19,20 @@ async function give(path: string, as: User): Promise<void> {
   if (as !== currentUser()) await execa('chown', ['-hR', `${PLAIN_ID}:${PLAIN_ID}`, path])
 }
 
-/** A zone with the secret in many places, each of which is hidden, and `plain`, which is not. */
-async function makeZone(as: User): Promise<string> {
+/** A directory with the secret in these files. */
+async function makeSecrets(as: User, names: readonly string[]): Promise<string> {
   const zone = await temporaryDirectory({ owner: as })
-  for (const name of ['.env', 'a/b/.ENV.local', 'a/secrets/deep/token', 'a/server.PEM', 'config/key', 'target']) {
+  for (const name of names) {
     await mkdir(dirname(join(zone, name)), { recursive: true })
     await writeFile(join(zone, name), SECRET)
   }
+  return zone
+}
+
+/** A zone with the secret in many places, each of which is hidden, and `plain`, which is not. */
+async function makeZone(as: User): Promise<string> {
+  const names = ['.env', 'a/b/.ENV.local', 'a/secrets/deep/token', 'a/server.PEM', 'config/key', 'target']
+  const zone = await makeSecrets(as, names)
   await writeFile(join(zone, 'plain'), 'plain\n')
   await link(join(zone, '.env'), join(zone, 'a/other-name'))
   await link(join(zone, 'a/secrets/deep/token'), join(zone, 'a/other-token'))
@@ -37,11 +44,7 @@ async function makeZone(as: User): Promise<string> {
 
 /** Two secrets: one has its pattern by the directory above it, the other by a link that leads there in steps. */
 async function makeLedZone(as: User): Promise<string> {
-  const zone = await temporaryDirectory({ owner: as })
-  for (const name of ['config/key', 'end/dir/target']) {
-    await mkdir(dirname(join(zone, name)), { recursive: true })
-    await writeFile(join(zone, name), SECRET)
-  }
+  const zone = await makeSecrets(as, ['config/key', 'end/dir/target'])
   await mkdir(join(zone, 'by'))
   await symlink('end/dir', join(zone, 'middle'))
   await symlink('by/../middle/target', join(zone, '.env'))

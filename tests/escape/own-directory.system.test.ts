@@ -2,12 +2,12 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { hostCall } from '../../src/os/native-programs.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { runPart } from '../support/host-part.ts'
 import { describeWith } from '../support/needs.ts'
-import { type PackageCopy, packageCopy } from '../support/package.ts'
+import { packageOfFile } from '../support/package.ts'
 import { makeTestSite } from './chain.ts'
 import { planOnce, supervised } from './launch.ts'
 
@@ -16,11 +16,7 @@ const UID = 64_777
 const TAKEN = `/tmp/llm-do-${UID}`
 
 /** Root's own, where everybody can read it: a user takes no native programs that belong to another user. */
-const built: { package?: PackageCopy } = {}
-beforeAll(async () => {
-  built.package = await packageCopy()
-})
-afterAll(() => built.package?.remove())
+const built = packageOfFile()
 
 async function makeHome(): Promise<string> {
   const home = await temporaryDirectory({ mode: 0o755 })
@@ -29,7 +25,7 @@ async function makeHome(): Promise<string> {
   return home
 }
 
-const program = () => join(built.package?.root ?? '', 'bin/llm-do')
+const program = () => join(built().root, 'bin/llm-do')
 
 const asUser = (home: string, words: readonly string[]) =>
   execa('setpriv', ['--reuid', `${UID}`, '--regid', `${UID}`, '--clear-groups', '--', program(), ...words], {

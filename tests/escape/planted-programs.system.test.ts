@@ -6,18 +6,14 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { execa } from 'execa'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
-import { type PackageCopy, packageCopy } from '../support/package.ts'
+import { packageCopy, packageOfFile } from '../support/package.ts'
 
 const site = { home: '', work: '', zone: '', outside: '' }
-const built: { package?: PackageCopy } = {}
 
-beforeAll(async () => {
-  built.package = await packageCopy()
-})
-afterAll(() => built.package?.remove())
+const built = packageOfFile()
 
 beforeEach(async () => {
   const home = await temporaryDirectory()
@@ -42,7 +38,7 @@ async function isStarted(
   rest = process.env['PATH'],
 ): Promise<boolean> {
   rmSync(mark(), { force: true })
-  await execa(join(built.package?.root ?? '', 'bin/llm-do'), words, {
+  await execa(join(built().root, 'bin/llm-do'), words, {
     cwd: site.work,
     env: { PATH: [...entries, rest].join(':'), HOME: site.home, ENABLE_DOCKER: 'true' },
     extendEnv: false,
@@ -139,9 +135,9 @@ describe.each(WAYS)('node, by %s', (way) => {
   const isTaken = (words: readonly string[], entries: readonly string[]) => isStarted(words, entries, rest)
 
   beforeAll(() => {
-    const { root = '', recordNode } = built.package ?? {}
+    const { root, recordNode } = built()
     if (way !== WAYS[0]) execFileSync(process.execPath, [join(root, 'scripts/commands.mjs')])
-    recordNode?.(undefined)
+    recordNode(undefined)
   })
 
   test('is started from an entry outside: the control', async () => {
@@ -179,11 +175,11 @@ describe.each(WAYS)('node, by %s', (way) => {
 
   test('on record is started whatever PATH says, unless another user can write to it', async () => {
     const own = plant(site.home, 'node')
-    built.package?.recordNode(own)
+    built().recordNode(own)
     expect(await isTaken(['profiles'], [site.outside])).toBe(true)
     chmodSync(own, 0o777)
     expect(await isTaken(['profiles'], [site.outside])).toBe(false)
-    built.package?.recordNode(undefined)
+    built().recordNode(undefined)
   })
 })
 

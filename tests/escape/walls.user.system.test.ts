@@ -18,6 +18,13 @@ const MOUNTS = 'cut -d" " -f4-6 /proc/self/mountinfo'
 
 const engine = 'unshare'
 
+/** A run as words of a shell, and where it has its files. */
+async function runAtHome() {
+  const home = await temporaryDirectory()
+  const run = cliWords(words(await makeTestSite(), { engine, mode: 'ro' }, ['/bin/true'])).join(' ')
+  return { run, home, env: { HOME: home, XDG_RUNTIME_DIR: home } }
+}
+
 describeWith('userns', 'the tree', () => {
   test('has no mount but those of the plan', async () => {
     const points = await inside('cut -d" " -f5 /proc/self/mountinfo')
@@ -57,12 +64,10 @@ describeWith('userns', 'the tree', () => {
   })
 
   testWith('root', 'no mount of a run reaches a host whose mounts are shared', async () => {
-    const site = await makeTestSite()
-    const home = await temporaryDirectory()
-    const run = cliWords(words(site, { engine, mode: 'ro' }, ['/bin/true'])).join(' ')
+    const { run, home, env } = await runAtHome()
     const script = `${MOUNTS} >${home}/before; ${run}; ${MOUNTS} >${home}/after; cmp ${home}/before ${home}/after; wc -l <${home}/after`
     const [shell = '', ...rest] = SHARED
-    const { stdout } = await execa(shell, [...rest, script], { env: { HOME: home, XDG_RUNTIME_DIR: home } })
+    const { stdout } = await execa(shell, [...rest, script], { env })
     expect(Number(stdout)).toBeGreaterThan(5)
   })
 
@@ -72,12 +77,9 @@ describeWith('userns', 'the tree', () => {
   ]
   for (const [node, what, step] of COVERED)
     testWith('root', `a user's file at ${node}, which is ${what}, is refused`, async () => {
-      const site = await makeTestSite()
-      const home = await temporaryDirectory()
-      const run = cliWords(words(site, { engine, mode: 'ro' }, ['/bin/true'])).join(' ')
-      const file = join(site.base, 'file')
+      const { run, home, env } = await runAtHome()
+      const file = join(home, 'file')
       execFileSync('touch', [file])
-      const env = { HOME: home, XDG_RUNTIME_DIR: home }
       const runAfter = (script: string) =>
         execa('unshare', ['--mount', '/bin/sh', '-ec', `${script} ${run} </dev/zero`], { env, reject: false })
       const refused = { exitCode: 125, stderr: expect.stringMatching(step) }

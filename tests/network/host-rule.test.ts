@@ -1,27 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { parse } from 'yaml'
-import { parseRange } from '../../src/network/address.ts'
-import { canonicalName, type HostPattern, judge, parseRule, printRule, rulesOf } from '../../src/network/host-rule.ts'
+import { canonicalName, judge, parseRule, printRule, rulesOf } from '../../src/network/host-rule.ts'
+import { JUDGEMENTS, patternOf } from './judgements.ts'
 
-interface Case {
-  readonly allow: readonly string[]
-  readonly deny: readonly string[]
-  readonly host: string
-  readonly port: number
-  readonly allowed: boolean
-  readonly by?: string
-}
-
-const CASES = parse(readFileSync(join(import.meta.dirname, 'judgements.yaml'), 'utf8')) as readonly Case[]
-
-function patternOf(host: string): HostPattern {
-  const range = parseRange(host)
-  return range === undefined ? { kind: 'name', name: host } : { kind: 'range', range }
-}
-
-test.each(CASES)('allow $allow, deny $deny: $host on port $port', ({ host, port, allowed, by, ...rules }) => {
+test.each(JUDGEMENTS)('allow $allow, deny $deny: $host on port $port', ({ host, port, allowed, by, ...rules }) => {
   const { isAllowed, rule } = judge(rulesOf(rules), patternOf(host), port)
   expect({ isAllowed, by: rule === undefined ? undefined : printRule(rule) }).toEqual({ isAllowed: allowed, by })
 })

@@ -1,26 +1,15 @@
 /** The helper and the plan judge alike: the table, and random rules. */
-import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { parse } from 'yaml'
 import { writeLaunchFile } from '../../src/backends/namespace/launch-file.ts'
 import { networkRecords } from '../../src/backends/namespace/network.ts'
-import { parseRange } from '../../src/network/address.ts'
-import { type HostPattern, judge, parseRule, printRule, rulesOf } from '../../src/network/host-rule.ts'
+import { judge, parseRule, printRule, rulesOf } from '../../src/network/host-rule.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { driver } from '../support/driver.ts'
 import { describeWith } from '../support/needs.ts'
-
-interface Rules {
-  readonly allow: readonly string[]
-  readonly deny: readonly string[]
-}
-interface Question {
-  readonly host: string
-  readonly port: number
-}
+import { JUDGEMENTS, patternOf, type Question, type Rules } from './judgements.ts'
 
 /** Answers of the C part, a line each. */
 async function judgedInC({ allow, deny }: Rules, questions: readonly Question[]): Promise<readonly string[]> {
@@ -29,11 +18,6 @@ async function judgedInC({ allow, deny }: Rules, questions: readonly Question[])
   const input = questions.map(({ host, port }) => `${host} ${port}\n`).join('')
   const { stdout } = await execa(driver('network/judge'), [file], { input })
   return stdout.split('\n')
-}
-
-function patternOf(host: string): HostPattern {
-  const range = parseRange(host)
-  return range === undefined ? { kind: 'name', name: host } : { kind: 'range', range }
 }
 
 function judgedHere(rules: Rules, { host, port }: Question): string {
@@ -74,13 +58,9 @@ function randomRules(seed: number): Rules {
 
 describeWith(['gcc'], 'rules of a network, in C', () => {
   test('judge as the table says', async () => {
-    const table = parse(readFileSync(join(import.meta.dirname, 'judgements.yaml'), 'utf8')) as readonly (Rules &
-      Question & { readonly allowed: boolean; readonly by?: string })[]
-    const judged = await Promise.all(
-      table.map(({ host, port, allow, deny }) => judgedInC({ allow, deny }, [{ host, port }])),
-    )
-    expect(table.map((row, at) => ({ ...row, judged: judged[at] }))).toEqual(
-      table.map((row) => ({ ...row, judged: [`${row.allowed ? 'allowed' : 'denied'} ${row.by ?? '-'}`] })),
+    const judged = await Promise.all(JUDGEMENTS.map((row) => judgedInC(row, [row])))
+    expect(JUDGEMENTS.map((row, at) => ({ ...row, judged: judged[at] }))).toEqual(
+      JUDGEMENTS.map((row) => ({ ...row, judged: [`${row.allowed ? 'allowed' : 'denied'} ${row.by ?? '-'}`] })),
     )
   })
 

@@ -41,13 +41,22 @@ static void must(int is_so, const char *what) {
   _exit(3);
 }
 
-static int fill_file(void) {
+static pid_t must_fork(void) {
+  pid_t child = fork();
+  must(child >= 0, "fork");
+  return child;
+}
+
+/* `passes`: little by little, from one process to the next, none of which lives long enough to be charged with all of it. */
+static void fill_file(int passes) {
   static char block[1 << 20];
   int fd = memfd_create("hidden", 0);
   must(fd >= 0, "memfd_create");
   memset(block, 1, sizeof block);
-  for (size_t done = 0; done < size; done += sizeof block) must(write(fd, block, sizeof block) == sizeof block, "write");
-  return fd;
+  for (size_t done = 0; done < size; done += sizeof block) {
+    must(write(fd, block, sizeof block) == sizeof block, "write");
+    if (passes && must_fork() > 0) _exit(0);
+  }
 }
 
 static char *fill_pages(void) {
@@ -69,11 +78,8 @@ static void hold(void) {
 
 /* Each child continues where its parent ends. */
 static void pass_on(double end) {
-  while (now() < end) {
-    pid_t child = fork();
-    must(child >= 0, "fork");
-    if (child > 0) _exit(0);
-  }
+  while (now() < end)
+    if (must_fork() > 0) _exit(0);
   say();
 }
 
@@ -82,9 +88,7 @@ static void make_decoys(int processes, int descriptors) {
   int ready[2];
   must(pipe(ready) == 0, "pipe");
   for (int i = 0; i < processes; i++) {
-    pid_t child = fork();
-    must(child >= 0, "fork");
-    if (child > 0) continue;
+    if (must_fork() > 0) continue;
     for (int fd = 0; fd < descriptors; fd++) (void)!open("/dev/null", O_RDONLY);
     must(write(ready[1], "", 1) == 1, "write");
     usleep((useconds_t)((seconds + 2) * 1e6));
@@ -99,9 +103,7 @@ static void outlive(void) {
   char word[64];
   int ends[2];
   must(pipe(ends) == 0, "pipe");
-  pid_t child = fork();
-  must(child >= 0, "fork");
-  if (child == 0) {
+  if (must_fork() == 0) {
     dup2(ends[1], 1);
     close(ends[0]), close(ends[1]);
     return;
@@ -129,7 +131,7 @@ static void *hold_pages(void *nothing) {
 
 static int hold_file(void *nothing) {
   (void)nothing;
-  fill_file();
+  fill_file(0);
   hold();
   return 0;
 }
@@ -157,8 +159,7 @@ static void hold_segments(void) {
 static void start_others(double end) {
   char *const words[] = {"true", NULL};
   while (now() < end) {
-    pid_t child = fork();
-    must(child >= 0, "fork");
+    pid_t child = must_fork();
     if (child == 0) execv("/bin/true", words), _exit(1);
     waitpid(child, NULL, 0);
   }
@@ -167,9 +168,7 @@ static void start_others(double end) {
 static void crowd(int processes, int descriptors) {
   double end = now() + seconds;
   for (int i = 0; i < processes; i++) {
-    pid_t child = fork();
-    must(child >= 0, "fork");
-    if (child > 0) continue;
+    if (must_fork() > 0) continue;
     for (int fd = 0; fd < descriptors; fd++) (void)!open("/dev/null", O_RDONLY);
     if (i % (processes / 10) == 0) start_others(end);
     else usleep((useconds_t)(seconds * 1e6));
@@ -182,8 +181,7 @@ static void crowd(int processes, int descriptors) {
 static void serve(void) {
   volatile char *pages = fill_pages();
   for (double end = now() + seconds; now() < end;) {
-    pid_t child = fork();
-    must(child >= 0, "fork");
+    pid_t child = must_fork();
     /* Longer than a look on a slow machine: one that ends between walk and share counts with all that it had. */
     if (child == 0) pages[0]++, usleep(300000), _exit(0);
     waitpid(child, NULL, 0);
@@ -202,20 +200,8 @@ int main(int argc, char **argv) {
   if (strcmp(way, "passing") == 0 || strcmp(way, "copying") == 0) {
     outlive();
     make_decoys(processes, descriptors);
-    /* Little by little, from one to the next: no process lives long enough to be charged with all of it. */
-    if (way[0] == 'p') {
-      int fd = memfd_create("hidden", 0);
-      static char block[1 << 20];
-      memset(block, 1, sizeof block);
-      for (size_t done = 0; done < size; done += sizeof block) {
-        must(write(fd, block, sizeof block) == sizeof block, "write");
-        pid_t child = fork();
-        must(child >= 0, "fork");
-        if (child > 0) _exit(0);
-      }
-    } else {
-      fill_pages();
-    }
+    if (way[0] == 'p') fill_file(1);
+    else fill_pages();
     pass_on(now() + seconds);
   }
   if (strcmp(way, "undumpable") == 0) must(prctl(PR_SET_DUMPABLE, 0) == 0, "prctl");
@@ -227,6 +213,6 @@ int main(int argc, char **argv) {
   }
   if (strcmp(way, "thread") == 0) hold_in_thread();
   if (strcmp(way, "segment") == 0) hold_segments();
-  fill_file();
+  fill_file(0);
   hold();
 }

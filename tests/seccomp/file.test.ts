@@ -60,17 +60,6 @@ describe('a filter file', () => {
     const error = refusal('allow: [bpf\n')
     expect(error.code).toBe('PROFILE_UNREADABLE')
     expect(error.message).toMatch(/^filter\.yaml:2:1: /)
-  })
-})
-
-describe('the one YAML reader', () => {
-  test.each([
-    ['a megabyte of brackets', '['.repeat(1_000_000), /nesting of at most 64 levels/],
-    ['a directive', '%YAML 1.1\n---\nextends: strict\n', /expected no directives/],
-    ['an unknown tag', 'extends: !!js/function "x"\n', /tag/],
-  ])('bounds filter files, too: %s is refused', (_, text, reason) => {
-    const error = refusal(text)
-    expect(error.code).toBe('PROFILE_UNREADABLE')
-    expect(error.message).toMatch(reason)
+    expect(refusal('['.repeat(1_000_000)).message).toContain('nesting of at most 64 levels')
   })
 })

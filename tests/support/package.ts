@@ -4,6 +4,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { beforeAll } from 'vitest'
 import { newDirectory } from './directory.ts'
 import { checkoutFor, currentUser, type User } from './users.ts'
 
@@ -58,4 +59,14 @@ export async function packageCopy(owner: User = currentUser()): Promise<PackageC
     },
     remove,
   }
+}
+
+/** One copy for all tests of a file. */
+export function packageOfFile(): () => PackageCopy {
+  const made: { copy?: PackageCopy } = {}
+  beforeAll(async () => {
+    made.copy = await packageCopy()
+    return made.copy.remove
+  })
+  return () => made.copy as PackageCopy
 }

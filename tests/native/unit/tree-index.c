@@ -66,17 +66,22 @@ static int finds(const struct walk *walk, const struct find *find) {
   return 0;
 }
 
+/* A walk with the index and one without. Returns how many directories the first has listed. */
+static size_t expect_equal(struct walk *with, struct walk *without) {
+  EXPECT_NUMBER(with->count, without->count);
+  EXPECT_NUMBER(with->entries, without->entries);
+  for (size_t i = 0; i < without->count; i++) EXPECT(finds(with, &without->find[i]));
+  size_t listed = with->listed;
+  walk_free(with), walk_free(without);
+  return listed;
+}
+
 /* The index is of before. Returns how many directories were listed. */
 static size_t expect_same(void) {
   struct walk with, without;
   walk_with(&tree, &with);
   walk_with(NULL, &without);
-  EXPECT_NUMBER(with.count, without.count);
-  EXPECT_NUMBER(with.entries, without.entries);
-  for (size_t i = 0; i < without.count; i++) EXPECT(finds(&with, &without.find[i]));
-  size_t listed = with.listed;
-  walk_free(&with), walk_free(&without);
-  return listed;
+  return expect_equal(&with, &without);
 }
 
 UNIT("what has not changed is not listed again, and what has is") {
@@ -181,12 +186,7 @@ static size_t expect_twins(const char *path, size_t names) {
   EXPECT_NUMBER(walk_zone(&with), 0);
   EXPECT_NUMBER(walk_zone(&without), 0);
   EXPECT_NUMBER(without.count, names);
-  EXPECT_NUMBER(with.count, names);
-  EXPECT_NUMBER(with.entries, without.entries);
-  for (size_t i = 0; i < without.count; i++) EXPECT(finds(&with, &without.find[i]));
-  size_t listed = with.listed;
-  walk_free(&with), walk_free(&without);
-  return listed;
+  return expect_equal(&with, &without);
 }
 
 UNIT("other names of a file are found in what was not listed, in repositories and below them, too") {
