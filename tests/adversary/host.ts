@@ -16,7 +16,7 @@ export const HOST_ATTACKS: readonly Attack[] = [
     on: (cell) => isNamespace(cell) && cell.filter === 'default',
     attempt: async (stage) => {
       const { world, options } = stage
-      const lock = `${world.tools}/lock 8 ${world.zone} ${world.zone}/.git ${world.zone}/.git/config ${world.zone}/notes`
+      const lock = `${world.tools}/lock 60 ${world.zone} ${world.zone}/.git ${world.zone}/.git/config ${world.zone}/notes`
       const zones = [
         '--zone',
         `zone=${world.zone}:${world.zone}:ro`,
@@ -25,13 +25,13 @@ export const HOST_ATTACKS: readonly Attack[] = [
       ]
       const holder = await stage.inBackground([stage.program, ...options, ...zones, '--', '/bin/sh', '-c', lock])
       const waits = quoted(['flock', '--shared', join(world.zone, '.git'), 'true'])
-      await stage.inside(stage.isControl ? waits : 'true', { limitMs: 6_000 })
+      await stage.inside(stage.isControl ? waits : 'true', { limitMs: 15_000 })
       holder.kill('SIGTERM')
     },
     harmed: ({ runs }) => (runs.some(({ hung }) => hung) ? 'the run waits for the lock of a sandbox' : undefined),
     control: async (stage) => {
       const { world } = stage
-      const holder = await stage.inBackground([`${world.tools}/lock`, '8', join(world.zone, '.git')])
+      const holder = await stage.inBackground([`${world.tools}/lock`, '60', join(world.zone, '.git')])
       await stage.command(['--', 'flock', '--shared', join(world.zone, '.git'), 'echo', 'attack begun'], {
         limitMs: 2_000,
       })
