@@ -115,7 +115,7 @@ static void keep_index(const struct guard *guard, struct guard_zone *zone, struc
 
 /* Only directories that have changed since the run began are listed, and the next run lists only those that change later. */
 static void sweep_repositories(struct guard *guard, struct guard_zone *zone, const char *run) {
-  struct walk walk = {.zone = zone->fd, .for_git = 1, .hide = zone->hide.patterns ? &zone->hide : NULL, .known = &zone->tree, .records = geteuid() != 0 && guard->runs};
+  struct walk walk = {.zone = zone->fd, .for_git = 1, .hide = zone->hide.patterns ? &zone->hide : NULL, .known = &zone->tree, .records = geteuid() != 0 && guard->runs && tree_is_kept(&zone->tree)};
   if (!zone->has_git) return zone->only_hides ? keep_index(guard, zone, NULL) : (void)0;
   int done = walk_zone(&walk);
   for (size_t i = 0; i < walk.count; i++)

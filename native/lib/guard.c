@@ -213,7 +213,7 @@ static int look_through(struct guard *guard, struct guard_zone *zone) {
   int done = !walk.for_git && !walk.for_set_id && !walk.hide ? 0 : walk_zone(&walk) < 0 ? mark_unwalked(guard, zone, &walk) : close_finds(guard, zone, &walk);
   int error = errno;
   zone->listed = walk.listed;
-  if (walk.records && walk.listed > 0) walk_take_index(&walk, &zone->tree);
+  if (walk.records && walk.listed > 0) walk_take_index(&walk, &zone->tree), zone->same = tree_just_listed(&zone->tree);
   else zone->same = walk.same, walk.same = NULL;
   walk_free(&walk);
   errno = error;

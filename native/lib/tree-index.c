@@ -179,10 +179,18 @@ int tree_find_named(const struct tree_index *index, uint32_t above, const char *
   return -1;
 }
 
+uint8_t *tree_just_listed(const struct tree_index *index) {
+  uint8_t *same = index->bytes ? malloc(index->directories) : NULL;
+  for (uint32_t at = 0; same && at < index->directories; at++) same[at] = index->directory[at].state.inode != 0;
+  return same;
+}
+
 /* ---- on disk ---- */
 
 /* One for each large zone; the oldest goes. They lie in memory, as a rule: 8 MiB hold some 100,000 directories, or 200,000 files of root's. */
 #define KEPT_MAX 16
+/* Fewer directories are listed in the time that a file takes. */
+#define KEPT_DIRECTORIES_MIN 64
 #define KEPT_BYTES_MAX (8u << 20)
 #define FILE_NAME "%llx-%llx-%llx"
 
@@ -287,11 +295,13 @@ static void replace(int place, const char *name, const struct tree_index *index)
   if (done < 0 || renameat(place, temporary, place, name) < 0) (void)unlinkat(place, temporary, 0);
 }
 
+int tree_is_kept(const struct tree_index *index) { return index->bytes && index->directories >= KEPT_DIRECTORIES_MIN && index->size <= KEPT_BYTES_MAX; }
+
 void tree_keep(const struct tree_index *index, int zone, const char *runs) {
   char name[64];
   unsigned char secret[SECRET_BYTES];
   struct status root;
-  if (!index->bytes || index->size > KEPT_BYTES_MAX) return;
+  if (!tree_is_kept(index)) return;
   int place = open_place(runs, 1, secret);
   if (place >= 0 && name_of(zone, index->hides, name, sizeof name, &root) == 0) {
     struct head *head = (struct head *)index->bytes;

@@ -100,6 +100,8 @@ int tree_is_same_file(int directory, const char *name, const struct tree_file *f
 
 /* One byte for each directory: 1 = it is as it was, with all its files where these are asked for. To be freed. NULL = too little memory. */
 uint8_t *tree_check(const struct tree_index *index, int zone, int with_files);
+/* The same of an index that was just made, by what its walk has seen. */
+uint8_t *tree_just_listed(const struct tree_index *index);
 /* Adds a name to a path of `*length` bytes. -1 = ENAMETOOLONG. */
 int tree_add_step(char path[PATH_MAX], size_t *length, const char *name);
 
@@ -113,5 +115,7 @@ void tree_free(struct tree_index *index);
 
 /* Reads what was kept of the zone for that sum; without it the index is empty. `runs` is the directory of the runs. */
 void tree_read(struct tree_index *index, int zone, uint64_t hides, const char *runs);
-/* Keeps it. What cannot be kept is listed again. */
+/* Is it large enough, and not too large? */
+int tree_is_kept(const struct tree_index *index);
+/* Keeps it if so. What cannot be kept is listed again. */
 void tree_keep(const struct tree_index *index, int zone, const char *runs);

@@ -590,9 +590,6 @@ int walk_zone(struct walk *walk) {
 
 /* ---- the index ---- */
 
-/* Less is listed in the time that an index takes. */
-#define INDEXED_MIN 64
-
 static int name_records(struct walk *walk) {
   for (size_t i = 0; i < walk->pending_count; i++)
     if (add_name(walk, walk->pending[i].name, &walk->record[i].name) < 0) return -1;
@@ -600,7 +597,7 @@ static int name_records(struct walk *walk) {
 }
 
 static int make_index(struct walk *walk, struct tree_index *index) {
-  if (!walk->records || !walk->mount || walk->pending_count < INDEXED_MIN || name_records(walk) < 0) return -1;
+  if (!walk->records || !walk->mount || name_records(walk) < 0) return -1;
   return tree_make(index, &(struct tree_index){.directory = walk->record, .file = walk->file, .names = walk->names, .directories = (uint32_t)walk->pending_count,
                                                .files = (uint32_t)walk->files, .names_size = (uint32_t)walk->names_size, .has_files = (uint32_t)walk->for_set_id, .has_systems = (uint32_t)walk->for_git,
                                                .hides = hide_sum(walk->hide), .device = walk->device, .mount = walk->mount});

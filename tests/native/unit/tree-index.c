@@ -211,6 +211,24 @@ UNIT("other names of a file are found in what was not listed, in repositories an
   remove_zone();
 }
 
+UNIT("another name that comes to a directory just after that was listed is found by the next walk, which lists no other one") {
+  struct stat status;
+  make_zone();
+  close(openat(zone, "one", O_CREAT | O_WRONLY, 0600));
+  EXPECT(fstatat(zone, "one", &status, 0) == 0);
+  settle();
+  EXPECT(mkdirat(zone, "d4/e4/new", 0700) == 0);
+  index_zone();
+  EXPECT(linkat(zone, "one", zone, "d4/e4/two", 0) == 0);
+  const struct identity wanted = {status.st_dev, status.st_ino};
+  struct walk walk = {.zone = zone, .wanted = &wanted, .wanted_count = 1, .known = &tree, .same = tree_just_listed(&tree)};
+  EXPECT_NUMBER(walk_zone(&walk), 0);
+  EXPECT_NUMBER(walk.count, 2);
+  EXPECT(walk.listed < 10);
+  walk_free(&walk);
+  remove_zone();
+}
+
 UNIT("a listing that was made in a repository does not hold outside of one") {
   make_zone();
   EXPECT(mkdirat(zone, "d0/objects", 0700) == 0 && mkdirat(zone, "d0/refs", 0700) == 0 && mkdirat(zone, "d0/modules", 0700) == 0);
