@@ -69,7 +69,9 @@ static ssize_t read_link(const struct guard_zone *zone, const char *path, char t
 static int next_word(struct way *way, char word[NAME_MAX + 2]) {
   size_t begin = strspn(way->rest, "/"), length = strcspn(way->rest + begin, "/");
   if (length == 0) return 0;
-  snprintf(word, NAME_MAX + 2, "%.*s", (int)length, way->rest + begin);
+  size_t kept = length <= NAME_MAX ? length : NAME_MAX + 1; /* too long for any name */
+  memcpy(word, way->rest + begin, kept);
+  word[kept] = 0;
   memmove(way->rest, way->rest + begin + length, strlen(way->rest + begin + length) + 1);
   return 1;
 }
@@ -123,6 +125,16 @@ static int leave_directory(struct way *way) {
   return step_up(way->at), 1;
 }
 
+/* Without snprintf: a run takes many steps. */
+static int put_step(char next[PATH_MAX], const char *at, const char *word) {
+  size_t length = strlen(at), size = strlen(word) + 1;
+  if (length + 1 + size > PATH_MAX) return -1;
+  memcpy(next, at, length);
+  next[length] = '/';
+  memcpy(next + length + 1, word, size);
+  return 0;
+}
+
 /* 1 = go on, 0 = this is the end, -1 with errno. */
 static int take_step(struct way *way, const char *word) {
   char next[PATH_MAX], at[PATH_MAX];
@@ -130,7 +142,7 @@ static int take_step(struct way *way, const char *word) {
   if (strcmp(word, ".") == 0) return 1;
   if (strcmp(word, "..") == 0) return leave_directory(way);
   way->is_named = 0;
-  if ((size_t)snprintf(next, sizeof next, "%s/%s", way->at, word) >= sizeof next) return give_up(way, way->at, ENAMETOOLONG);
+  if (put_step(next, way->at, word) < 0) return give_up(way, way->at, ENAMETOOLONG);
   const struct guard_zone *zone = way->end == LEAD_HIDDEN ? NULL : zone_of(way->guard, next);
   const char *in_zone = zone ? guard_below(zone, next) : "";
   switch (zone && in_zone[0] ? look_at(zone->fd, in_zone, at, &status) : look_at_host(next, at, &status)) {

@@ -1,5 +1,6 @@
 #include "lib/launch-cache.h"
 
+#include "lib/report-failure.h"
 #include "lib/syscalls.h"
 #include "lib/seal.h"
 
@@ -74,8 +75,8 @@ static int describe_status(const struct stat *status, char *text, size_t room) {
 }
 
 static int absent(int error, char *text, size_t room) {
-  if (error == ENOENT || error == ENOTDIR) return snprintf(text, room, "missing"), 0;
-  if (error == EACCES) return snprintf(text, room, "denied"), 0;
+  if (error == ENOENT || error == ENOTDIR) return copy_text(text, room, "missing"), 0;
+  if (error == EACCES) return copy_text(text, room, "denied"), 0;
   return -1;
 }
 

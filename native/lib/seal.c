@@ -198,7 +198,8 @@ int is_sealed(const char *text, const void *bytes, size_t size) { return is_seal
 void seal_for(const unsigned char *secret, const char *purpose, const void *bytes, size_t size, char text[MAC_TEXT]) {
   unsigned char tag[MAC_BYTES] = {0};
   if (secret) mac_for(secret, purpose, bytes, size, tag);
-  for (int i = 0; i < MAC_BYTES; i++) snprintf(text + 2 * (size_t)i, 3, "%02x", tag[i]);
+  put_hex(text, tag, MAC_BYTES);
+  text[MAC_TEXT - 1] = 0;
 }
 
 const char *text_end_sealed(FILE *out, const unsigned char *secret, const char *purpose, size_t *size) {

@@ -1,6 +1,7 @@
 #include "lib/sha256.h"
 
-#include <stdio.h>
+#include "lib/text.h"
+
 #include <string.h>
 
 #define ROUNDS 64
@@ -66,5 +67,9 @@ void sha256_finish(struct sha256 *sum, char text[SHA256_TEXT]) {
   size_t used = sum->size % SHA256_BLOCK, room = SHA256_BLOCK - sizeof bits;
   sha256_add(sum, PADDING, used < room ? room - used : room + SHA256_BLOCK - used);
   sha256_add(sum, bits, sizeof bits);
-  for (int i = 0; i < 8; i++) snprintf(text + 8 * i, 9, "%08x", sum->state[i]);
+  for (int i = 0; i < 8; i++) {
+    const unsigned char word[] = {(unsigned char)(sum->state[i] >> 24), (unsigned char)(sum->state[i] >> 16), (unsigned char)(sum->state[i] >> 8), (unsigned char)sum->state[i]};
+    put_hex(text + 8 * i, word, sizeof word);
+  }
+  text[SHA256_TEXT - 1] = 0;
 }

@@ -20,6 +20,11 @@ char *text_end(size_t *size) {
   return bytes;
 }
 
+void put_hex(char *text, const unsigned char *of, size_t size) {
+  static const char digits[] = "0123456789abcdef";
+  for (size_t i = 0; i < size; i++) *text++ = digits[of[i] >> 4], *text++ = digits[of[i] & 15];
+}
+
 const char *take_word(const char **at, const char *end) {
   const char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
   if (!nul) return errno = EBADMSG, NULL;
