@@ -4,7 +4,9 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
+import type { Result } from '../../src/report/result.ts'
 import { until } from '../pool/pool.ts'
+import { temporaryDirectory } from '../support/directory.ts'
 import { testWith } from '../support/needs.ts'
 import { becoming, currentUser, uidOf } from '../support/users.ts'
 import { helperFor, makePlace, type Place, runOutside, runtimeOf } from './place.ts'
@@ -15,6 +17,16 @@ const refusal = async (place: Place, ...words: readonly string[]) => {
 }
 
 const user = currentUser()
+
+/**
+ * Words of a program behind which a run sees no layer of another test: all of root's lie in one directory, and a layer that is deeper
+ * than any path cannot be shown.
+ */
+async function apartFromOthers(): Promise<readonly string[]> {
+  if (user !== 'root') return []
+  const script = 'mkdir -p /var/lib/llm-do; mount --bind "$0" /var/lib/llm-do; exec "$@"'
+  return ['unshare', '--mount', 'sh', '-ec', script, await temporaryDirectory()]
+}
 
 describe(`as ${user}`, () => {
   describe('a layer', () => {
@@ -102,28 +114,18 @@ describe(`as ${user}`, () => {
     })
 
     test('is not for commands to change, where a zone would show it', async () => {
-      const place = await makePlace(user)
-      const id = (await place.run('echo x > x')).cow?.id ?? ''
-      const holder = user === 'root' ? '/var/lib/llm-do' : join(place.layers, '../..')
-      const words = [
-        'exec',
-        '--rw',
-        holder,
-        '--',
-        'sh',
-        '-c',
-        `find ${place.layers} -name x; echo planted > ${join(place.layers, id, 'zone.0/up/x')}`,
-      ]
-      // Root's layers lie in one directory: another file may have one there that is deeper than any path.
-      const { status, stdout, stderr } = await until(async () => {
-        const ended = await place.cli(...words)
-        return ended.stderr.includes('ENAMETOOLONG') ? undefined : ended
-      }, 'the end of a layer that no zone can show')
+      const { layers, project, cliThrough } = await makePlace(user)
+      const through = await apartFromOthers()
+      const made = await cliThrough(through, 'exec', '--json', '--cow', '.', '--', 'sh', '-c', 'echo x > x')
+      const id = (JSON.parse(made.stdout.toString()) as Result).cow?.id ?? ''
+      const holder = user === 'root' ? '/var/lib/llm-do' : join(layers, '../..')
+      const script = `find ${layers} -name x; echo planted > ${join(layers, id, 'zone.0/up/x')}`
+      const { status, stdout, stderr } = await cliThrough(through, 'exec', '--rw', holder, '--', 'sh', '-c', script)
       expect([status, stderr.toString()]).toEqual([2, expect.stringContaining('Read-only file system')])
       // Control: it is there.
       expect(stdout.toString()).toContain(id)
-      expect((await place.cli('apply', id)).status).toBe(0)
-      expect((await execa('cat', [join(place.project, 'x')])).stdout).toBe('x')
+      expect((await cliThrough(through, 'apply', id)).status).toBe(0)
+      expect((await execa('cat', [join(project, 'x')])).stdout).toBe('x')
     })
   })
 
