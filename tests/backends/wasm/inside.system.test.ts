@@ -84,8 +84,10 @@ describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
 
   test('is run by a node with namespaces of its own', async () => {
     const over = new AbortController()
-    const running = run(['/ro/guest.wasm', 'loop'], {}, over.signal)
-    const nodes = () => processesWith('--single-threaded')
+    // A node of another file has another limit.
+    const pages = 500 + (process.pid % 4000)
+    const running = run(['/ro/guest.wasm', 'loop'], { resources: { memory: `${pages * 64}k` } }, over.signal)
+    const nodes = () => processesWith(`--wasm-max-mem-pages=${pages}\0`)
     const pids = await until('its node', () => (nodes().length > 0 ? nodes() : undefined))
     const own = async (name: string, pid = 'self') => readlink(`/proc/${pid}/ns/${name}`)
     for (const name of ['net', 'pid', 'mnt', 'ipc', 'user'])
@@ -93,6 +95,6 @@ describeWith(['wasi', 'bwrap', 'userns'], 'a WASI command of a run', () => {
     // A loop takes a whole processor; its timeout: tests/conformance.
     over.abort('SIGTERM')
     expect(await running).toMatchObject({ reason: 'cancelled' })
-    expect(processesWith('--single-threaded')).toEqual([])
+    expect(nodes()).toEqual([])
   })
 })
