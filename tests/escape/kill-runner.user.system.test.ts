@@ -13,14 +13,17 @@ import { processesWith, until } from '../support/processes.ts'
 import { makeTestSite, PROBE, sh, words } from './chain.ts'
 import { begin, planOnce } from './launch.ts'
 
+/** Longer than a test waits: its own deadline would end a run that nothing else ends. */
+const LONG = '10m'
+
 const expectGone = (word: string): Promise<void> => expect.poll(() => processesWith(word)).toEqual([])
 
 describeWith('userns', 'the daemons of a command', () => {
   test.each(['SIGTERM', 'SIGKILL'] as const)('end with a runner that gets %s', async (signal) => {
     const site = await makeTestSite()
     const word = `mark-${process.pid}-${signal}`
-    const command = sh(`: ${word}; ${PROBE} daemons 5; echo ready; sleep 60; : ${word}`)
-    const options = ['--env', `MARK=${word}`]
+    const command = sh(`: ${word}; ${PROBE} daemons 5; echo ready; sleep 600; : ${word}`)
+    const options = ['--env', `MARK=${word}`, '--timeout', LONG]
     const [file = '', ...argv] = cliWords(words(site, { engine: 'unshare', options }, command))
     const runner = spawn(file, argv, { stdio: ['ignore', 'pipe', 'inherit'] })
     onTestFinished(() => void runner.kill('SIGKILL'))
@@ -36,8 +39,8 @@ describeWith('userns', 'the daemons of a command', () => {
     const site = await makeTestSite()
     const runsDirectory = join(await temporaryDirectory(), 'runs')
     const word = `mark-${process.pid}-launcher`
-    const values = { env: { set: { MARK: word } } }
-    const command = sh(`${PROBE} daemons 3; echo >/zone/ready; exec sleep 60`)
+    const values = { env: { set: { MARK: word } }, resources: { timeout: LONG } }
+    const command = sh(`${PROBE} daemons 3; echo >/zone/ready; exec sleep 600`)
     const planned = await planOnce({ site, engine: 'unshare', command, values, runsDirectory })
     const { started, end } = begin(planned.launch())
     await until('the command', () => readdirSync(site.zone).includes('ready') || undefined)
@@ -61,8 +64,8 @@ describeWith(['unshare', 'userns', 'one-user'], 'launchers', () => {
     const planned = await planOnce({
       site,
       engine: 'unshare',
-      command: sh(`${PROBE} daemons 3; sleep 60`),
-      values: { env: { set: { MARK: word } } },
+      command: sh(`${PROBE} daemons 3; sleep 600`),
+      values: { env: { set: { MARK: word } }, resources: { timeout: LONG } },
       runsDirectory,
     })
     for (let kill = 0; kill < KILLS; kill++) {
