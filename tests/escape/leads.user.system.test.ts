@@ -212,7 +212,8 @@ describeWith('userns', 'what a protected name leads to', () => {
           cwd: zone,
           env: { HOME: home },
         })
-      expect(printed(await inHome([]))).toEqual(['dot/free'])
+      const first = await inHome([])
+      expect(printed(first), JSON.stringify(first)).toEqual(['dot/free'])
       expect(printed(await inHome(['--protect-not', '.bashrc']))).toEqual(['dot/bashrc', 'dot/free'])
       expect(printed(await inHome(['--protect-not', '*']))).toEqual(paths)
     },
