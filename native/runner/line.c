@@ -114,7 +114,7 @@ static void send_frame(struct line *line, uint32_t kind, const void *bytes, size
 
 int line_show(struct line *line) {
   line->shown = 1;
-  if (line->directory < 0) return send_frame(line, FRAME_READY, NULL, 0), 0;
+  if (line->directory < 0) return send_frame(line, FRAME_READY, NULL, 0), line->client.fd < 0 ? -1 : 0;
   return listen(line->listener.fd, 1) < 0 ? -1 : rename_socket(line, '.', 'r');
 }
 
@@ -333,6 +333,7 @@ enum line_event line_read(struct line *line) {
 
 enum line_event line_relay(struct line *line) {
   uint32_t came = line->listener.got;
+  int had_client = line->client.fd >= 0;
   if (is_held(line) && line->client.got) return leave(line);
   if (line->mounts.list.got && !line->taken && mounts_have_changed(&line->mounts)) return LINE_GONE;
   if (came) let_in(line);
@@ -341,6 +342,7 @@ enum line_event line_relay(struct line *line) {
   if (line->want_pending && !line->is_over && is_free(line)) line->want_pending = 0, send_frame(line, FRAME_WANT, NULL, 0);
   for (int i = 0; i < 2; i++)
     if (line->output[i].got) relay_output(line, i);
+  if (had_client && line->client.fd < 0) return LINE_GONE; /* seen by what could not be sent: no event comes from it any more */
   /* A client that came with its connection has often sent everything already. */
   return line->client.fd >= 0 && (came || (line->client.got & ~(uint32_t)EPOLLOUT)) ? line_read(line) : LINE_NOTHING;
 }
