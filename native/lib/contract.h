@@ -110,7 +110,7 @@
   ROW(V_KEEP_ERRORS, "keep-errors", 0) /* read by launch; the end of stderr is kept for the report, unless that is a terminal */ \
   ROW(V_KEEP, "keep", 1) /* MILLISECONDS; read by layers; how long the layer waits to be applied */ \
   ROW(V_SINCE, "since", 2) /* SECONDS NANOSECONDS; read by layers; CLOCK_REALTIME_COARSE before the zones were mounted */ \
-  ROW(V_BOOT, "boot", 1) /* ID; read by layers; of the kernel that the layer was made under, which wrote nothing to the disk by itself */ \
+  ROW(V_BOOT, "boot", 1) /* ID; read by layers; the boot in which the layer was made; a crash may have lost what that kernel had not written to the disk */ \
   ROW(V_CHECK, "check", 1) /* SEAL; read by client; of all bytes after this entry */ \
   ROW(V_KEY, "key", 1) /* WORD; read by client; what the file was made for */ \
   ROW(V_AT, "at", 2) /* PATH IDENTITY; read by client; what must be there */ \
@@ -138,7 +138,7 @@
   ROW(V_DENIAL, "denial", 6) /* REASON LAYER OPERATION TARGET FIX KEY; read by client; what a run was refused that ended so */ \
   ROW(V_APPLY, "apply", 1) /* DIRECTORY; read by client; changes to copy-on-write zones are applied where the command has succeeded; one of all directories for layers */ \
   ROW(V_ISOLATION, "isolation", 1) /* LINE; read by client; what --log prints */ \
-  ROW(V_WARNING, "warning", 1) /* LINE; read by client; what people are told before the command starts */ \
+  ROW(V_WARNING, "warning", 1) /* LINE; read by client; printed on stderr before the command starts */ \
   ROW(V_END, "end", 0) /* read by all; the last entry */
 
 #define ROW(member, ...) member,

@@ -80,7 +80,7 @@ describeWith('bwrap', 'a known plan', () => {
 
   // Each reason: tests/native/answer.system.test.ts.
   test.each(NODE_RUNS.filter(({ of = currentUser() }) => of === currentUser()))(
-    'is told by node where more is to be said: $why',
+    'leaves the report to node: $why',
     async ({ words }) => {
       // Another command with the same options has the same plan, and needs no Node.
       await planned([

@@ -104,6 +104,17 @@ describeWith(['strace', 'userns'], 'a fork server in a directory to which others
   })
 })
 
+/** Each first word of a process takes a second to leave it; the server stays a child of its owner. */
+const SLOW_WORDS =
+  'strace -D -f --seccomp-bpf -qq -o /dev/null -e trace=sendto -e inject=sendto:delay_enter=1s:when=1'.split(' ')
+
+describeWith(['bwrap', 'strace', 'userns'], 'a sandbox that becomes ready', () => {
+  test('when its owner has just gone is not left waiting', async () => {
+    const to = { directory: await temporaryDirectory(), who: 'gone' }
+    expect(await speakTo<object>([await plan('warm')], to, SLOW_WORDS)).toEqual({ ends: true })
+  })
+})
+
 /* ---- as runs of the library use it ---- */
 
 describeWith(['bwrap', 'userns'], 'runs by a fork server', () => {

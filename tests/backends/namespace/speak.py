@@ -4,8 +4,9 @@
 "file": PATH, "descriptors": N               a cold runner of that launch file; so many descriptors of /dev/null go with the first byte,
                                              a fourth is an eventfd that holds 0
 "directory": PATH, "who": "owner" | "other"  a fork server; the other is a child of its owner
+"directory": PATH, "who": "gone"             a fork server whose owner leaves the launcher as that says its first word; launch runs under strace
 """
-import array, json, os, socket, struct, subprocess, sys
+import array, json, os, signal, socket, struct, subprocess, sys, time
 
 asked = json.load(sys.stdin)
 ours, theirs = socket.socketpair()
@@ -62,10 +63,41 @@ def ask_as_other(server):
     os.wait()
     return os.read(read, 1 << 20)
 
+def until(what, look):
+    for _ in range(2000):
+        found = look()
+        if found: return found
+        time.sleep(0.01)
+    raise TimeoutError(what)
+
+def children_of(pid):
+    return open(f'/proc/{pid}/task/{pid}/children').read().split()
+
+def is_held(pid):
+    """By strace, for longer than the moment in which it takes a new process over."""
+    for _ in range(20):
+        if open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[0] != 't': return False
+        time.sleep(0.01)
+    return True
+
+def leave(server):
+    """@returns whether the launcher ends"""
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(f'/proc/{server.pid}/fd/5')
+    line.sendall(sent)
+    launcher, = until('launcher', lambda: children_of(server.pid))
+    until('first word', lambda: is_held(launcher))
+    line.close()
+    try: return until('end', lambda: not os.path.exists(f'/proc/{launcher}'))
+    except TimeoutError:
+        os.kill(int(launcher), signal.SIGTERM)
+        return False
+
 def fork_server(directory):
     server = start(['--fork-server', directory], [(theirs.fileno(), 4)], stdin=subprocess.DEVNULL)
     assert ours.recv(1) == b'\0', 'the server is not ready'
     names = os.listdir(directory)
+    if asked['who'] == 'gone': return {'ends': leave(server)}
     back = ask(server) if asked['who'] == 'owner' else ask_as_other(server)
     alive = server.poll() is None
     ours.close()

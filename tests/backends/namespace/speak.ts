@@ -17,8 +17,12 @@ export const COMMAND: Frame = [FRAME.run, commandBlock({ command: ['/bin/echo', 
 
 export const kinds = ({ frames }: Answer) => frames.map(([kind]) => kind)
 
-export async function speak<Told extends Answer>(frames: readonly Frame[], to: object): Promise<Told> {
+export async function speak<Told>(
+  frames: readonly Frame[],
+  to: object,
+  through: readonly string[] = [],
+): Promise<Told> {
   const words = frames.map(([kind, bytes]) => [kind, Buffer.from(bytes).toString('hex')])
-  const input = JSON.stringify({ launch: partWords('launch', []), frames: words, ...to })
+  const input = JSON.stringify({ launch: [...through, ...partWords('launch', [])], frames: words, ...to })
   return JSON.parse((await execa('python3', [join(import.meta.dirname, 'speak.py')], { input })).stdout) as Told
 }
