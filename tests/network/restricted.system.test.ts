@@ -119,9 +119,13 @@ describeWith('root', 'a network restricted by name', () => {
     const { status, stdout } = await llmDo('exec', '--in', name, '--', ...shell(script))
     expect([status, stdout.toString()]).toEqual([6, expect.stringContaining('from=::ffff:203.0.114.1')]) // 6: the name leads nowhere
     expect((await llmDo('kill', name)).status).toBe(0)
-    const ended = (await llmDo('ps', '--ended', '--json')).stdout.toString().split('\n')
-    const line = ended.find((one) => one.includes(`"${name}"`)) ?? '{}'
-    expect((JSON.parse(line) as { result?: Result }).result?.network).toMatchObject([
+    const networkOfEnded = async () => {
+      const ended = (await llmDo('ps', '--ended', '--json')).stdout.toString().split('\n')
+      const line = ended.find((one) => one.includes(`"${name}"`)) ?? '{}'
+      return (JSON.parse(line) as { result?: Result }).result?.network
+    }
+    // The attendant of the run writes the result when the run is gone.
+    await expect.poll(networkOfEnded).toMatchObject([
       { host: 'api.test', verdict: 'allowed', rule: 'api.test' },
       { host: 'other.test', verdict: 'not-listed' },
     ])
