@@ -52,12 +52,15 @@ export class WarmSandbox {
     const warm = new WarmSandbox(line)
     socket.unref()
     socket.write(writeFrame(FRAME.plan, Buffer.concat([WARM, launchFile])))
+    const ended = new AbortController()
     const isReady = await new Promise<boolean>((resolve) => {
       const reader = new FrameReader()
       line.listen((bytes) => reader.push(bytes, (kind) => resolve(kind === FRAME.ready)))
       socket.once('close', () => resolve(false))
-      onAbort(signal, () => resolve(false))
+      signal.addEventListener('abort', () => resolve(false), { signal: ended.signal })
+      if (signal.aborted) resolve(false)
     })
+    ended.abort()
     if (!isReady || !warm.usable) return void (await warm.close())
     socket.once('close', () => onGone(warm))
     return warm
@@ -119,11 +122,6 @@ export class WarmSandbox {
       signal?.removeEventListener('abort', cancel.cancel)
     }
   }
-}
-
-function onAbort(signal: AbortSignal, listener: () => void): void {
-  if (signal.aborted) listener()
-  else signal.addEventListener('abort', listener, { once: true })
 }
 
 interface Cancelling {

@@ -4,7 +4,7 @@ import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { runsDirectory } from '../../src/backends/runs-directory.ts'
 import { observeForDoctor } from '../../src/doctor/checks.ts'
 import { CONTRACT } from '../../src/doctor/rows/index.ts'
@@ -17,6 +17,9 @@ import { childrenOf, commOf, descendantsOf, readOr } from '../support/processes.
 import { checkoutFor, currentUser } from '../support/users.ts'
 import { warmRunner } from './contract.ts'
 import { until } from './pool.ts'
+
+/** More on one object are a leak to Node, which says so on stderr. */
+const MOST_LISTENERS = 10
 
 /** Longer than a plan is wary of files that have just been written. */
 const SETTLED_MS = 80
@@ -41,6 +44,20 @@ describeWith(['bwrap', 'userns'], 'an open sandbox', () => {
     expect(sandbox.served()).toEqual({ warm: 1, cold: 0 })
     await whenReady(sandbox)
     expect(await sandbox.exec({ command: ['ls', '-A', '/tmp'] })).toMatchObject({ exitCode: 0, stdout: '' })
+  })
+
+  test('is opened once for many commands, and Node has nothing to warn of', async () => {
+    const warnings: Error[] = []
+    const note = (warning: Error) => warnings.push(warning)
+    process.on('warning', note)
+    onTestFinished(() => void process.off('warning', note))
+    await using sandbox = await openSandbox({ cwd: await temporaryDirectory({ mode: 0o755 }), warm: 1 })
+    for (let left = MOST_LISTENERS + 1; left > 0; left -= 1) {
+      await whenReady(sandbox)
+      expect(await sandbox.exec({ command: ['true'] })).toMatchObject({ exitCode: 0 })
+    }
+    await whenReady(sandbox)
+    expect(warnings).toEqual([])
   })
 
   test('serves a run under a filter that refuses what waiting for a command needs', async () => {
