@@ -2,6 +2,7 @@
 #include "lib/tree-index.h"
 
 #include "lib/syscalls.h"
+#include "lib/tree-question.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,9 @@ struct check {
   int zone, with_files;
   uint32_t *above; /* of each directory, the one that holds it */
   uint8_t *same;
+  const uint8_t *only; /* those that are to be looked at; NULL = all are */
+  tree_first *first;
+  void *of;
   uint32_t next; /* piece; of all threads */
 };
 
@@ -77,9 +81,9 @@ static int has_same_files(const struct tree_index *index, const struct tree_dire
 static int is_same(const struct check *check, struct way *way, uint32_t at) {
   const struct tree_directory *directory = &check->index->directory[at];
   if (directory->state.inode == 0 || step_to(check, way, at) < 0) return 0;
-  if (!check->with_files || directory->files == 0) return tree_is_same(way->zone, way->path, check->index, &directory->state);
+  if (!check->first && (!check->with_files || directory->files == 0)) return tree_is_same(way->zone, way->path, check->index, &directory->state);
   int fd = sys_openat2(way->zone, way->path, O_PATH | O_DIRECTORY, BENEATH);
-  int same = fd >= 0 && tree_is_same(fd, "", check->index, &directory->state) && has_same_files(check->index, directory, fd);
+  int same = fd >= 0 && (!check->first || check->first(check->of, at, fd) == 0) && tree_is_same(fd, "", check->index, &directory->state) && (!check->with_files || has_same_files(check->index, directory, fd));
   if (fd >= 0) close(fd);
   return same;
 }
@@ -88,7 +92,8 @@ static void *check_pieces(void *of) {
   struct check *check = of;
   struct way way = {.above = UINT32_MAX, .zone = sys_openat2(check->zone, ".", O_PATH | O_DIRECTORY, BENEATH)};
   for (uint32_t from; (from = __atomic_fetch_add(&check->next, PIECE, __ATOMIC_RELAXED)) < check->index->directories;)
-    for (uint32_t at = from; at < from + PIECE && at < check->index->directories; at++) check->same[at] = (uint8_t)(way.zone >= 0 && is_same(check, &way, at));
+    for (uint32_t at = from; at < from + PIECE && at < check->index->directories; at++)
+      if (!check->only || check->only[at]) check->same[at] = (uint8_t)(way.zone >= 0 && is_same(check, &way, at));
   if (way.zone >= 0) close(way.zone);
   return NULL;
 }
@@ -113,11 +118,44 @@ static void find_above(struct check *check) {
     for (uint32_t i = 0; i < check->index->directory[at].count; i++) check->above[check->index->directory[at].first + i] = at;
 }
 
+/* 0, or -1 where memory is short. */
+static int check_with(struct check *check) {
+  check->above = check->same ? calloc(check->index->directories, sizeof *check->above) : NULL;
+  if (!check->above) return -1;
+  find_above(check), check_all(check);
+  free(check->above);
+  return 0;
+}
+
+uint8_t *tree_check_times(const struct tree_index *index, int zone, int with_files, tree_first *first, void *of) {
+  struct check check = {.index = index, .zone = zone, .with_files = with_files, .same = malloc(index->directories), .first = first, .of = of};
+  return check_with(&check) == 0 ? check.same : (free(check.same), NULL);
+}
+
+/* A file that has other names can change by one that the watcher does not see. */
+static int check_linked(const struct tree_index *index, int zone, uint8_t *same) {
+  struct check check = {.index = index, .zone = zone, .with_files = 1, .same = same};
+  uint8_t *linked = malloc(index->directories);
+  int found = 0, done = linked ? 0 : -1;
+  for (uint32_t at = 0; linked && at < index->directories; at++) found |= linked[at] = same[at] && index->directory[at].is_linked;
+  check.only = linked;
+  if (found) done = check_with(&check);
+  free(linked);
+  return done;
+}
+
+static uint8_t *check_by_watcher(const struct tree_index *index, int zone, int with_files) {
+  struct tree_answer answer;
+  const struct tree_question question = {.generation = index->generation};
+  int none = -1;
+  if (!tree_ask(index->watcher, &question, &none, &answer)) return NULL;
+  uint8_t *same = tree_just_listed(index);
+  for (uint32_t i = 0; same && i < answer.count; i++)
+    if (answer.changed[i] < index->directories) same[answer.changed[i]] = 0;
+  return !same || !with_files || check_linked(index, zone, same) == 0 ? same : (free(same), NULL);
+}
+
 uint8_t *tree_check(const struct tree_index *index, int zone, int with_files) {
-  struct check check = {.index = index, .zone = zone, .with_files = with_files};
-  check.above = calloc(index->directories, sizeof *check.above);
-  check.same = check.above ? malloc(index->directories) : NULL;
-  if (check.same) find_above(&check), check_all(&check);
-  free(check.above);
-  return check.same;
+  uint8_t *same = index->generation ? check_by_watcher(index, zone, with_files) : NULL;
+  return same ? same : tree_check_times(index, zone, with_files, NULL, NULL);
 }

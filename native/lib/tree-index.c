@@ -1,8 +1,10 @@
 #include "lib/tree-index.h"
 
 #include "lib/fd-message.h"
+#include "lib/files.h"
 #include "lib/seal.h"
 #include "lib/syscalls.h"
+#include "lib/tree-question.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -131,10 +134,11 @@ struct head {
 };
 
 /* Change its number together with the layout, or with the contexts of the walk (lib/walk.c). */
-#define FORMAT "tree index 5"
+#define FORMAT "tree index 6"
 
 void tree_free(struct tree_index *index) {
-  free(index->bytes);
+  if (index->generation) munmap(index->bytes, index->size), close(index->watcher);
+  else free(index->bytes);
   *index = (struct tree_index){0};
 }
 
@@ -192,13 +196,12 @@ uint8_t *tree_just_listed(const struct tree_index *index) {
 /* Fewer directories are listed in the time that a file takes. */
 #define KEPT_DIRECTORIES_MIN 64
 #define KEPT_BYTES_MAX (8u << 20)
-#define FILE_NAME "%llx-%llx-%llx"
 
 /*
  * Next to the secret of the seals, which only lies where no zone can be (lib/seal.h). A user without a runtime directory has the directory of the
  * runs below /tmp, where a command may be able to write.
  */
-static int open_place(const char *runs, int is_made, unsigned char secret[SECRET_BYTES]) {
+int tree_open_place(const char *runs, int is_made, unsigned char *secret) {
   char own[PATH_MAX], path[PATH_MAX];
   struct stat status;
   const char *slash = strrchr(runs, '/');
@@ -211,9 +214,14 @@ static int open_place(const char *runs, int is_made, unsigned char secret[SECRET
   return -1;
 }
 
+void tree_name(char *name, size_t room, uint64_t device, uint64_t inode, uint64_t hides) {
+  snprintf(name, room, "%llx-%llx-%llx", (unsigned long long)device, (unsigned long long)inode, (unsigned long long)hides);
+}
+
 static int name_of(int zone, uint64_t hides, char *name, size_t room, struct status *status) {
   if (look_up(zone, "", status) < 0) return -1;
-  return (size_t)snprintf(name, room, FILE_NAME, (unsigned long long)device_of(status), (unsigned long long)status->inode, (unsigned long long)hides) < room ? 0 : -1;
+  tree_name(name, room, device_of(status), status->inode, hides);
+  return 0;
 }
 
 static int read_whole(struct tree_index *index, int fd) {
@@ -240,16 +248,56 @@ static int accept(struct tree_index *index, const struct status *root, uint64_t 
   return 1;
 }
 
-void tree_read(struct tree_index *index, int zone, uint64_t hides, const char *runs) {
+/* Descriptor of the file, or -1. */
+static int open_kept(int place, int zone, uint64_t hides, struct status *root) {
   char name[64];
+  return place >= 0 && name_of(zone, hides, name, sizeof name, root) == 0 ? openat(place, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+}
+
+void tree_read_kept(struct tree_index *index, int zone, uint64_t hides, const char *runs) {
   unsigned char secret[SECRET_BYTES];
   struct status root;
-  int place = open_place(runs, 0, secret), fd = -1;
+  int place = tree_open_place(runs, 0, secret), fd = open_kept(place, zone, hides, &root);
   *index = (struct tree_index){0};
-  if (place >= 0 && name_of(zone, hides, name, sizeof name, &root) == 0) fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd >= 0 && (read_whole(index, fd) < 0 || !accept(index, &root, hides, secret))) tree_free(index);
   if (fd >= 0) close(fd);
   if (place >= 0) close(place);
+}
+
+int tree_map(struct tree_index *index, int memory, size_t size) {
+  void *bytes = size > sizeof(struct head) ? mmap(NULL, size, PROT_READ, MAP_SHARED, memory, 0) : MAP_FAILED;
+  if (bytes == MAP_FAILED) return -1;
+  *index = (struct tree_index){.bytes = bytes, .size = size};
+  find_parts(index);
+  return 0;
+}
+
+/* A smaller one is read, and its directories are asked for, in the time that a question takes. */
+#define WATCHED_BYTES_MIN (64 << 10)
+
+/* 1 = a watcher has it. */
+static int borrow(struct tree_index *index, int place, int zone, uint64_t hides, const struct status *root) {
+  struct tree_answer answer;
+  int watcher = tree_connect(place), memory = zone;
+  const struct tree_question question = {device_of(root), root->inode, root->mount, hides, 0};
+  int has_memory = watcher >= 0 && tree_ask(watcher, &question, &memory, &answer) && memory >= 0;
+  int is_mapped = has_memory && tree_map(index, memory, answer.size) == 0;
+  if (has_memory) close(memory);
+  if (!is_mapped) return close_with(watcher, 0);
+  index->device = question.device, index->mount = question.mount;
+  index->generation = answer.generation, index->watcher = watcher;
+  return 1;
+}
+
+void tree_read(struct tree_index *index, int zone, uint64_t hides, const char *runs) {
+  unsigned char secret[SECRET_BYTES];
+  struct status root;
+  struct stat status;
+  int place = tree_open_place(runs, 0, secret), fd = open_kept(place, zone, hides, &root);
+  int is_borrowed = fd >= 0 && fstat(fd, &status) == 0 && status.st_size >= WATCHED_BYTES_MIN && borrow(index, place, zone, hides, &root);
+  if (fd >= 0) close(fd);
+  if (place >= 0) close(place);
+  if (!is_borrowed) tree_read_kept(index, zone, hides, runs);
 }
 
 static int write_whole(int fd, const char *bytes, size_t size) {
@@ -302,7 +350,7 @@ void tree_keep(const struct tree_index *index, int zone, const char *runs) {
   unsigned char secret[SECRET_BYTES];
   struct status root;
   if (!tree_is_kept(index)) return;
-  int place = open_place(runs, 1, secret);
+  int place = tree_open_place(runs, 1, secret);
   if (place >= 0 && name_of(zone, index->hides, name, sizeof name, &root) == 0) {
     struct head *head = (struct head *)index->bytes;
     snprintf(head->format, sizeof head->format, "%s", FORMAT);

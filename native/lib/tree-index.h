@@ -16,6 +16,8 @@
  *   each change, by this kernel's own clock;
  * - if the directory had changed just before it was listed: a second change within one tick of the clock could leave the times as they are.
  *
+ * Where a watcher is up (runner/tree-watcher.h), it says which directories of a large zone have changed, and nothing is asked for its times.
+ *
  * The index of a large zone is kept next to the secret of the seals, where no command can write, and sealed: a listing that lacks a name would
  * hide a directory. A file that is damaged or of another zone is not read; one that is old costs only listings.
  */
@@ -59,6 +61,7 @@ struct tree_directory {
   uint8_t systems;       /* bit N: it has an entry with the name of system N */
   uint8_t is_named;      /* it is such an entry */
   uint8_t hides;         /* it has an entry that is hidden: it is listed each time */
+  uint8_t is_linked;     /* it has a file with other names, by which it can change unseen by who watches the directory */
 };
 
 struct tree_index {
@@ -72,6 +75,8 @@ struct tree_index {
   uint32_t has_systems; /* the walk has looked for repositories: another one has noted no entry of a system */
   uint64_t hides; /* the sum of what the walk was to hide (lib/hide.h), 0 = nothing: another walk has not noted which directories hide something */
   uint64_t device, mount; /* of the zone's root */
+  uint64_t generation;    /* of the watcher's: `bytes` are its memory. 0 = they are ours */
+  int watcher;            /* then the connection to it */
 };
 
 /* Is the file system of this directory one whose times can be trusted? Gets its device and mount. */
@@ -98,8 +103,12 @@ int tree_is_same(int at, const char *path, const struct tree_index *index, const
 /* Is the entry `name` a file without a set-id bit, and not changed since? */
 int tree_is_same_file(int directory, const char *name, const struct tree_file *file);
 
-/* One byte for each directory: 1 = it is as it was, with all its files where these are asked for. To be freed. NULL = too little memory. */
+/* One byte for each directory: 1 = it is as it was, with all its files where these are asked for. To be freed. NULL = too little memory. A watcher's
+ * word holds for a directory at the place that it had. */
 uint8_t *tree_check(const struct tree_index *index, int zone, int with_files);
+/* The same by the times alone. `first` gets each directory, open, before it is looked at, on several threads; what it refuses (-1) has changed. */
+typedef int tree_first(void *of, uint32_t at, int directory);
+uint8_t *tree_check_times(const struct tree_index *index, int zone, int with_files, tree_first *first, void *of);
 /* The same of an index that was just made, by what its walk has seen. */
 uint8_t *tree_just_listed(const struct tree_index *index);
 /* Adds a name to a path of `*length` bytes. -1 = ENAMETOOLONG. */
@@ -113,7 +122,15 @@ int tree_find(const struct tree_index *index, uint32_t above, uint32_t from, con
 int tree_find_named(const struct tree_index *index, uint32_t above, const char *name);
 void tree_free(struct tree_index *index);
 
-/* Reads what was kept of the zone for that sum; without it the index is empty. `runs` is the directory of the runs. */
+/* The index in a watcher's memory. 0, or -1 where it is none. */
+int tree_map(struct tree_index *index, int memory, size_t size);
+/* The name of a kept index. */
+void tree_name(char *name, size_t room, uint64_t device, uint64_t inode, uint64_t hides);
+/* Where indexes are kept, with the secret. `runs` is the directory of the runs. -1 = they are not. */
+int tree_open_place(const char *runs, int is_made, unsigned char *secret);
+/* Reads what was kept of the zone for that sum; without it the index is empty. */
+void tree_read_kept(struct tree_index *index, int zone, uint64_t hides, const char *runs);
+/* The same, from a watcher where one has it. */
 void tree_read(struct tree_index *index, int zone, uint64_t hides, const char *runs);
 /* Is it large enough, and not too large? */
 int tree_is_kept(const struct tree_index *index);

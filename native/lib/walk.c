@@ -126,6 +126,7 @@ struct listing {
   int index; /* of it */
   int fd;
   unsigned parts, systems;
+  int is_linked;
   struct tree_inodes inodes;
   uint32_t known_at;   /* the next one that is expected among the directories of the known listing */
   size_t entries;
@@ -156,6 +157,7 @@ static int on_file(struct listing *listing, const char *name, ino_t ino) {
   if (!wanted && !walk->for_set_id && !walk->for_linked) return 0;
   int found = status_of(listing, name, &status);
   if (found <= 0 || !S_ISREG(status.st_mode)) return found < 0 ? -1 : 0;
+  listing->is_linked |= status.st_nlink > 1;
   int is_twin = (wanted && wanted->dev == status.st_dev) || (walk->for_linked && status.st_nlink > 1);
   int is_set_id = walk->for_set_id && ((status.st_mode & (S_ISUID | S_ISGID)) || has_capabilities(name));
   if (add_file(walk, listing->index, name, is_set_id ? (struct tree_file){0} : tree_file_of(&status.st_ctim, &walk->begun)) < 0) return -1;
@@ -381,6 +383,7 @@ static int end_place(struct listing *listing, size_t first, const struct tree_st
     record->context = (uint8_t)listing->place.context;
     record->parts = (uint8_t)listing->parts;
     record->systems = (uint8_t)listing->systems;
+    record->is_linked = (uint8_t)listing->is_linked;
   }
   return walk->for_git && is_repository(listing->place.context, listing->parts) ? on_repository(listing, first) : 0;
 }
@@ -389,9 +392,16 @@ static void begin_place(const struct listing *listing) {
   if (listing->walk->records) listing->walk->record[listing->index].first_file = (uint32_t)listing->walk->files;
 }
 
+/* A watcher's word is about a directory at the place that it had: where this one has changed, another one may have that place now. */
+static void doubt_below(struct walk *walk, int known) {
+  const struct tree_directory *directory = known >= 0 && walk->same ? &walk->known->directory[known] : NULL;
+  if (directory) memset(walk->same + directory->first, 0, directory->count);
+}
+
 static int read_place(struct listing *listing) {
   struct walk *walk = listing->walk;
   size_t first = walk->pending_count;
+  doubt_below(walk, listing->place.known);
   struct tree_state state = walk->mount ? tree_state_of(listing->fd, walk->device, walk->mount, &walk->begun) : (struct tree_state){0}; /* before its entries */
   begin_place(listing);
   walk->listed++;
@@ -466,7 +476,7 @@ static int replay(struct listing *listing, const struct tree_directory *same) {
   struct walk *walk = listing->walk;
   size_t first = walk->pending_count;
   begin_place(listing);
-  listing->parts = same->parts, listing->systems = same->systems, listing->entries = same->entries, listing->inodes = same->inodes;
+  listing->parts = same->parts, listing->systems = same->systems, listing->entries = same->entries, listing->inodes = same->inodes, listing->is_linked = same->is_linked;
   if (count_entries(walk, same->entries) < 0) return -1;
   for (int i = 0; i < REPOSITORY_SYSTEMS && walk->for_git; i++)
     if ((same->systems >> i & 1) && on_named(listing, &REPOSITORY_SYSTEM[i]) < 0) return -1;
@@ -498,6 +508,7 @@ static int visit(struct walk *walk, size_t index) {
 static int visit_git(struct walk *walk, size_t index) {
   static const char *const KEPT[] = {"modules", "worktrees"};
   const struct pending place = walk->pending[index];
+  doubt_below(walk, place.known);
   if (walk->records) walk->record[index].first = (uint32_t)walk->pending_count, walk->record[index].count = 2;
   for (int i = 0; i < 2; i++) {
     int known = place.known < 0 ? -1 : tree_find(walk->known, (uint32_t)place.known, 0, KEPT[i]);

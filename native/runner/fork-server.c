@@ -4,6 +4,7 @@
 #include "lib/passed-signals.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
+#include "runner/tree-watcher.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,11 +78,12 @@ static int accept_client(int listener) {
   return client;
 }
 
-int fork_server(const char *directory) {
+int fork_server(const char *directory, const char *own) {
   pid_t owner = getppid();
   ignore_signals();
   if (sys_close_range(RUN_FD + 1, ~0u) < 0) give_up(); /* a pipe of the owner's caller must not stay open here */
   int listener = listen_in(directory);
+  int owner_end = move(sys_pidfd_open(owner), FORK_SERVER_FD + 1);
   struct pollfd watched[] = {{RUN_FD, POLLIN, 0}, {listener, POLLIN, 0}};
   if (write(RUN_FD, "", 1) != 1) give_up();
   for (;;) {
@@ -90,7 +92,8 @@ int fork_server(const char *directory) {
     int client = watched[1].revents ? accept_client(listener) : -1;
     if (client < 0) continue;
     /* A client that is let down has not been told that its command is taken, and goes another way. */
-    if (is_from(client, owner) && fork() == 0) return close(listener), client;
+    if (is_from(client, owner) && fork() == 0) return close(listener), close(owner_end), client;
     close(client);
+    tree_watcher_start(own, owner_end);
   }
 }

@@ -14,6 +14,7 @@
 
 /*
  * Makes its socket in `directory`, tells the owner by one byte on RUN_FD, and serves until the owner's end of that is closed. The owner connects to
- * FORK_SERVER_FD of this process. Returns in a child only, with the connection of one run.
+ * FORK_SERVER_FD of this process. Returns in a child only, with the connection of one run. In `own`, the directory above that of the runs, it finds
+ * whether the zones of its owner are to be watched (runner/tree-watcher.h).
  */
-int fork_server(const char *directory);
+int fork_server(const char *directory, const char *own);

@@ -2,7 +2,7 @@
  * launch: runs one command in one sandbox and says what happened.
  *
  *   launch [--id ID] --streams own|output|all   one command, which its caller sends
- *   launch --fork-server DIRECTORY              runs for one owner, one for each connection (runner/fork-server.h)
+ *   launch --fork-server DIRECTORY OWN          runs for one owner, one for each connection (runner/fork-server.h)
  *   launch --probe-host [GROUP]                 prints `entered` when a process could be started in that cgroup, then the Landlock version
  *
  * Descriptors: 3 the launch file; 4 the socket of the caller. The caller sends the frames FRAME_GUARDS (optional) and FRAME_RUN and gets

@@ -137,7 +137,7 @@ int launch_main(int argc, char **argv) {
   if (argc == 3 && strcmp(argv[1], "--probe-host") == 0 && can_start_in(argv[2])) puts("entered");
   if ((argc == 2 || argc == 3) && strcmp(argv[1], "--probe-host") == 0) return print_landlock_version();
   if (argc >= 3 && strcmp(argv[1], "--fits") == 0) return print_unfit(argv[2], argv + 3);
-  int client = argc == 3 && strcmp(argv[1], "--fork-server") == 0 ? fork_server(argv[2]) : -1;
+  int client = argc == 4 && strcmp(argv[1], "--fork-server") == 0 ? fork_server(argv[2], argv[3]) : -1;
   run_begin(&run);
   run.stdio.before.starter = getppid();
   if (client >= 0) take_connection(&run, client);

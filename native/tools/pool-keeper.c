@@ -24,6 +24,7 @@
 #include "lib/programs.h"
 #include "runner/launch.h"
 #include "runner/line.h"
+#include "runner/tree-watcher.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -63,8 +64,8 @@ struct sandbox {
 };
 
 struct pool {
-  int directory, lock;
-  char path[4096];
+  int directory, lock, self; /* a pidfd */
+  char own[4096], path[4096];
   struct launchfile plan;
   int size, polls;
   uint64_t idle_ns;
@@ -292,6 +293,7 @@ static void keep(struct pool *pool, int signals) {
     for (int i = 1; i < count; i++)
       if (watched[i].revents) listen_to(pool, whose[i]);
     find_lost_claims(pool);
+    tree_watcher_start(pool->own, pool->self);
     if (pool->idle_ns && now_ns() >= pool->last_use + pool->idle_ns && !count_of(pool, IN_USE)) shut_down(pool);
     if (until_build(pool) == 0 && build_one(pool) < 0) on_failure(pool, "{}");
   }
@@ -360,8 +362,10 @@ static int start_keeper(char **word) {
   pool.size = (int)size;
   pool.idle_ns = idle * 1000 * MS;
   snprintf(pool.path, sizeof pool.path, "%s/%s", word[0], word[1]);
+  snprintf(pool.own, sizeof pool.own, "%.*s", (int)(strrchr(word[0], '/') ? strrchr(word[0], '/') - word[0] : 0), word[0]);
   snprintf(pool.tag, sizeof pool.tag, "%lx%dn", (unsigned long)now_ns() & 0xffffffffff, getpid());
   if (sys_close_range(LAUNCH_FILE_FD + 1, ~0u) < 0) return failed("close_range", ""); /* a pipe of the caller would stay open as long as we live */
+  pool.self = sys_pidfd_open(getpid());
   int pools = records_open(word[0]);
   if (pools < 0) return failed("open", word[0]);
   close(pools);

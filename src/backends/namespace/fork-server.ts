@@ -10,6 +10,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { getPriority, tmpdir } from 'node:os'
 import { FORK_SERVER_FD, RUN_FD } from '../../contract.ts'
+import { ownDirectory } from '../../host/own-directory.ts'
 import { hostCall } from '../../os/native-programs.ts'
 import { FramedLine } from './run-protocol.ts'
 
@@ -35,7 +36,8 @@ class ForkServer {
     const stdio = Array.from({ length: RUN_FD + 1 }, (_, fd) =>
       fd === RUN_FD ? ('pipe' as const) : ('ignore' as const),
     )
-    const { argv } = hostCall('launch', ['--fork-server', tmpdir()])
+    const own = ownDirectory(process.env, process.geteuid?.() ?? 0)
+    const { argv } = hostCall('launch', ['--fork-server', tmpdir(), own])
     this.child = spawn(file, argv, { env: {}, cwd: '/', stdio })
     for (const event of ['error', 'exit']) this.child.once(event, () => this.fail())
     this.child.unref()
