@@ -5,12 +5,15 @@
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #define BENEATH (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH)
 
@@ -18,6 +21,11 @@
 #define WATCHES_MAX 1024
 /* Below a zone's root new directories are watched, too, as `git clone` and `git init NAME` make them: so many. */
 #define NEW_WATCHES_MAX 128
+
+/* A user has few inotify instances (128), and the kernel takes some ten milliseconds to close one. So a command has none for a time that most
+ * are over by; what they made the sweep finds. Then there is one look at everything, which takes less than a millisecond in small zones. */
+#define LATE_NS 20000000ull
+#define LATE_DIRECTORIES_MAX 128
 
 #define FIRST_WALK_NS 1000000000ull
 #define LEAST_PAUSE_NS 2000000000ull
@@ -95,18 +103,35 @@ static void watch_hidden(struct guard *guard, size_t zone) {
 
 static int is_guarded(const struct guard_zone *zone) { return zone->fd >= 0 && (zone->has_git || zone->names > 0 || zone->hide.patterns > 0); }
 
-void guard_watch(struct guard *guard, uint64_t now_ns) {
-  int is_needed = 0;
-  for (size_t i = 0; i < guard->zones; i++) is_needed |= is_guarded(&guard->zone[i]);
-  guard->walk.zone = -1;
-  /* Names, too, are looked for by time: the kernel may have no watch left for us. */
-  if (is_needed) guard->next_walk_ns = now_ns + FIRST_WALK_NS;
-  if (is_needed) guard->events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-  guard->unwatched = is_needed && guard->events < 0;
+static void begin_watch(struct guard *guard) {
+  guard->is_late = 0;
+  guard->events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  guard->unwatched = guard->events < 0;
   for (size_t i = 0; i < guard->zones; i++)
     if (is_guarded(&guard->zone[i])) add_watch(guard, i, "", guard->zone[i].has_git || guard->zone[i].hide.patterns > 0);
   watch_ways(guard);
   for (size_t i = 0; i < guard->zones; i++) watch_hidden(guard, i);
+}
+
+/* A file that the host puts in the place of a hidden one is readable until it is seen. Only events tell that git has tried to change a
+ * configuration. And to look through a large zone takes long. */
+static int needs_events(const struct guard_zone *zone) {
+  return zone->hide.patterns > 0 || zone->repositories > 0 || zone->listed > LATE_DIRECTORIES_MAX || zone->tree.directories > LATE_DIRECTORIES_MAX;
+}
+
+void guard_watch(struct guard *guard, uint64_t now_ns) {
+  int is_needed = 0, is_early = 0;
+  for (size_t i = 0; i < guard->zones; i++) is_needed |= is_guarded(&guard->zone[i]), is_early |= needs_events(&guard->zone[i]);
+  guard->walk.zone = -1;
+  if (!is_needed) return;
+  guard->is_late = !is_early;
+  /* Names, too, are looked for by time: the kernel may have no watch left for us. */
+  guard->next_walk_ns = now_ns + (is_early ? FIRST_WALK_NS : LATE_NS);
+  if (is_early) begin_watch(guard);
+}
+
+void guard_on_start(struct guard *guard, uint64_t now_ns) {
+  if (guard->is_late) guard->next_walk_ns = now_ns + LATE_NS;
 }
 
 /* ---- looks ---- */
@@ -224,6 +249,17 @@ static int watch_new_directory(struct guard *guard, struct guard_watch watch, co
   return is_new;
 }
 
+/* At the root, from before the watch began. */
+static void watch_new_directories(struct guard *guard, size_t index) {
+  const struct guard_zone *zone = &guard->zone[index];
+  int fd = zone->fd < 0 || !zone->has_git ? -1 : sys_openat2(zone->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, BENEATH);
+  DIR *listing = fd < 0 ? NULL : fdopendir(fd);
+  if (!listing) return fd < 0 ? (void)0 : (void)close(fd); /* the walk finds what is made in them */
+  for (struct dirent *entry; (entry = readdir(listing));)
+    if (entry->d_type == DT_DIR && root_names_lack(&zone->root, entry->d_name)) (void)watch_new_directory(guard, (struct guard_watch){.zone = index, .path = "", .in_tree = 1}, entry->d_name);
+  closedir(listing);
+}
+
 /* 1 = something has changed that is worth a look. */
 static int on_event(struct guard *guard, const struct inotify_event *event) {
   if (event->mask & IN_Q_OVERFLOW) return guard->next_walk_ns = 1, 1; /* a walk at once */
@@ -253,11 +289,25 @@ static int read_events(struct guard *guard) {
 
 int guard_on_events(struct guard *guard) { return read_events(guard) && lookup_all(guard); }
 
+/* So many wait for the kernel at a time, of all runs of a user. */
+#define LEFT_MAX 8
+
+/* The names of sockets are the places: one is free again when the kernel has closed what was left with it. 0, or -1: none is free. */
+static int take_place(int socket) {
+  struct sockaddr_un name = {.sun_family = AF_UNIX};
+  for (unsigned i = 0; i < LEFT_MAX; i++) {
+    int length = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "llm-do watch %u %u", (unsigned)geteuid(), ((unsigned)getpid() + i) % LEFT_MAX);
+    if (bind(socket, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) == 0) return 0;
+  }
+  return -1;
+}
+
 /*
  * A process that closes an inotify descriptor, or ends with one, waits until no processor reads its watches any more: some ten
  * milliseconds. So this one goes into a message to a socket that only this message holds. The kernel finds that no process can receive it
- * and closes both later (unix(7), garbage collection). A kernel that does so immediately makes us wait as before, and so does a message
- * that cannot be sent.
+ * and closes both later (unix(7), garbage collection). But it closes one after the other, and each counts for the user until then: where
+ * several wait already, this process waits for its own, next to all the others that do. So it does where the kernel closes them
+ * immediately, or a message cannot be sent.
  */
 static void leave_to_kernel(int fd) {
   int ends[2];
@@ -265,7 +315,7 @@ static void leave_to_kernel(int fd) {
     close(fd);
     return;
   }
-  (void)message_send(ends[0], "", 1, (int[]){fd, ends[1]}, 2);
+  if (take_place(ends[1]) == 0) (void)message_send(ends[0], "", 1, (int[]){fd, ends[1]}, 2);
   close(fd);
   close(ends[1]);
   close(ends[0]); /* the last: it starts the search, which must find none of our descriptors */
@@ -314,10 +364,13 @@ static int walk_a_piece(struct guard *guard, uint64_t now, uint64_t *least_pause
 }
 
 int guard_on_time(struct guard *guard) {
-  uint64_t before = now_ns(), least;
+  uint64_t before = now_ns(), least = LEAST_PAUSE_NS;
   if (!guard->next_walk_ns || before < guard->next_walk_ns) return 0;
-  least = LEAST_PAUSE_NS;
+  int is_first = guard->is_late;
+  if (is_first) begin_watch(guard);
+  for (size_t i = 0; is_first && i < guard->zones; i++) watch_new_directories(guard, i);
   int found = lookup_all(guard) || walk_a_piece(guard, before, &least);
+  if (is_first && least) least = FIRST_WALK_NS;
   uint64_t after = now_ns(), pause = (after - before) * WALK_SHARE;
   guard->next_walk_ns = after + (found || pause > least ? pause : least);
   return found;

@@ -122,6 +122,7 @@ struct guard {
   size_t leads;
   struct arena arena;
   int events; /* inotify; -1 = nothing is watched */
+  int is_late;   /* the watch has yet to begin */
   int unwatched; /* something was to be, and the user has no instance left */
   struct guard_watch *watch;
   size_t watches;
@@ -161,8 +162,10 @@ const struct guard_zone *guard_zone_at(const struct guard *guard, const char *ta
 /* Has nothing that guard_prepare has seen changed since? 1, or 0: the covers are not what they would be now. */
 int guard_is_fresh(const struct guard *guard, const struct launchfile *file);
 
-/* From now on guard_on_events tells of attempts. Where the kernel has no watch for us, the walks remain. */
+/* From now on guard_on_events and guard_on_time tell of attempts. Where the kernel has no watch for us, the walks remain. */
 void guard_watch(struct guard *guard, uint64_t now_ns);
+/* The command starts. In small zones without a repository, without anything to hide, the watch begins some time later. */
+void guard_on_start(struct guard *guard, uint64_t now_ns);
 /* 1 = there was an attempt. */
 int guard_on_events(struct guard *guard);
 /* The command has ended, and with it the watch: the sweep looks for itself, but only events tell that git has tried to change a

@@ -135,6 +135,7 @@ static void pass_early_signals(struct run *run) {
 
 static void begin_command(struct run *run, uint64_t at_ns) {
   run->outcome.started_ns = at_ns;
+  guard_on_start(&run->guard, at_ns);
   pass_early_signals(run);
   begin_limits(run);
   must(run, run_limit_layer(run));
