@@ -106,7 +106,8 @@ export class WarmSandbox {
       const frames = files === undefined || files === this.files ? [] : [[FRAME.guards, files] as const]
       run.begin([...frames, [FRAME.run, commandBlock({ command, env, umask: ownUmask() })]])
       const { taken, status, stdout, stderr } = await run.end()
-      if (!taken) return undefined
+      // A run that must end is not tried again: its last messages may not have been read.
+      if (!taken && signal?.aborted !== true) return undefined
       return outcomeOfLaunch({
         cause: signal?.aborted === true && status === '' ? 'cancelled' : 'exit',
         exitCode: null,

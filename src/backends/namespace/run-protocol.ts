@@ -97,6 +97,7 @@ export class FramedRun {
   private readonly stdout: HeadTail
   private readonly stderr: HeadTail
   private readonly over = promised<void>()
+  private readonly started = promised<void>()
   private readonly delivery: Delivery
   /** All output is read, however busy listeners are. */
   private isLast = false
@@ -111,6 +112,7 @@ export class FramedRun {
     this.socket = line.socket
     this.streams = streams
     this.taken = streams.isTaken
+    if (this.taken) this.started.resolve()
     this.stdout = new HeadTail(streams.outputCap)
     this.stderr = new HeadTail(streams.outputCap)
     this.delivery = new Delivery(() => this.socket.resume())
@@ -187,6 +189,7 @@ export class FramedRun {
 
   private take(): void {
     this.taken = true
+    this.started.resolve()
     this.onTaken()
   }
 
@@ -211,10 +214,13 @@ export class FramedRun {
     else this.send(FRAME.input, piece)
   }
 
-  /** If a source fails, its owner handles the error; the command only gets no more. */
+  /**
+   * Not before the command is taken: a write to a launcher that has ended destroys the socket, and with it the word that the command was taken.
+   * If a source fails, its owner handles the error; the command only gets no more.
+   */
   private sendLater(piece: Promise<Uint8Array>): void {
-    piece.then(
-      (bytes) => this.send(FRAME.input, bytes),
+    Promise.all([piece, this.started.promise]).then(
+      ([bytes]) => this.send(FRAME.input, bytes),
       () => undefined,
     )
   }

@@ -1,13 +1,14 @@
 /** The fork server: as its owner and as somebody else by hand, and as the library's runs use it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { readdir, readFile, rename } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { FRAME } from '../../../src/contract.ts'
+import { openSandbox } from '../../../src/pool/sandbox.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { partWords } from '../../support/host-part.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../../support/leftovers.ts'
@@ -157,6 +158,43 @@ describeWith(['bwrap', 'userns'], 'runs by a fork server', () => {
     expect(result.error).toMatchObject({ code: 'BACKEND_FAILED', message: expect.stringContaining('is lost') })
     await run(sandbox, 'true') // A launcher removes what one that was killed has left.
     await expectNothingLeft({ before, mark })
+  })
+})
+
+/** The first piece of stdin comes when the command has begun and its launcher has been killed, and before this process has read a word of it. */
+async function* inputAfterTheEnd(server: number, made: string) {
+  const all = [server, ...childrenOf(server)]
+  for (const pid of all) process.kill(pid, 'SIGSTOP')
+  // No launcher has read what was sent before they continue.
+  for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate)
+  for (const pid of all) process.kill(pid, 'SIGCONT')
+  waitBusily(() => existsSync(made))
+  for (const pid of childrenOf(server)) process.kill(pid, 'SIGKILL')
+  waitBusily(() => childrenOf(server).every((pid) => readOr(`/proc/${pid}/stat`).includes(') Z ')))
+  yield 'late'
+}
+
+function waitBusily(isThere: () => boolean): void {
+  const last = Date.now() + 10_000
+  while (!isThere()) if (Date.now() > last) throw new Error('it did not come')
+}
+
+describeWith(['bwrap', 'userns'], 'a command whose launcher is killed before its owner hears that it was taken', () => {
+  test.each([
+    ['a launcher of its own', 0],
+    ['a sandbox that waits', 1],
+  ])('is not run a second time: %s', async (_, warm) => {
+    const { server } = await open()
+    const zone = await temporaryDirectory({ mode: 0o777 })
+    const sandbox = await openSandbox({ warm, policy: { zones: [{ hostPath: zone, mode: 'rw', target: zone }] } })
+    onTestFinished(() => sandbox.close())
+    await run(sandbox, 'true')
+    await until('a sandbox that waits', () => sandbox.ready() === warm || undefined)
+    const runs = join(zone, 'runs')
+    const command = ['sh', '-c', `echo run >>${runs}; sleep 60`]
+    const result = await sandbox.exec({ command, stdin: inputAfterTheEnd(server, runs) })
+    expect(result.error).toMatchObject({ message: expect.stringContaining('is lost') })
+    expect(readFileSync(runs, 'utf8')).toBe('run\n')
   })
 })
 
