@@ -435,29 +435,21 @@ struct lines {
   char bytes[2 * TEXT_MAX];
 };
 
-static void add_line(struct lines *lines, const char *kind, const char *text, size_t length) {
+static void add_line(struct lines *lines, const char *kind, const char *text) {
   size_t room = sizeof lines->bytes - lines->size;
-  int added = snprintf(lines->bytes + lines->size, room, "llm-do: %s%.*s\n", kind, (int)length, text);
+  int added = snprintf(lines->bytes + lines->size, room, "llm-do: %s%s\n", kind, text);
   lines->size += added < 0 ? 0 : (size_t)added < room ? (size_t)added : room - 1;
-}
-
-static void add_hint(struct lines *lines, const char *hint) {
-  for (const char *next; *hint; hint = next) {
-    size_t length = strcspn(hint, "\n");
-    next = hint + length + (hint[length] == '\n');
-    add_line(lines, "hint: ", hint, length);
-  }
 }
 
 int result_print(const struct result *result, int fd) {
   static struct lines lines;
   char kind[64] = "";
-  const char *message = result_message(result);
+  const char *message = result_message(result), *hint = result_hint(result);
   lines.size = 0;
   if (result->failure) snprintf(kind, sizeof kind, "error %s: ", result->failure->code);
-  if (*message) add_line(&lines, kind, message, strlen(message));
-  add_hint(&lines, result_hint(result));
-  if (result->applied && result->applied[0]) add_line(&lines, "", result->applied, strlen(result->applied));
+  if (*message) add_line(&lines, kind, message);
+  if (*hint) add_line(&lines, "hint: ", hint);
+  if (result->applied && result->applied[0]) add_line(&lines, "", result->applied);
   return print(fd, lines.bytes, lines.size);
 }
 

@@ -55,7 +55,7 @@ export function wordRecords(plan: Plan, { origins, form }: Reader): readonly Lau
 /** The client prints the message and the hint as they are; Node also spells what does not print, and lists denials that no hint covers. */
 function isPrintedByClient(result: Result): boolean {
   const { message, hints } = result
-  const lines = [message, ...hints.flatMap((hint) => hint.split('\n')).map((hint) => `hint: ${hint}`)]
+  const lines = [message, ...hints.map((hint) => `hint: ${hint}`)]
   return resultLines(result).join('\n') === lines.map((line) => `llm-do: ${line}`).join('\n')
 }
 

@@ -19,9 +19,8 @@ function line(text: string): string {
   return `${MARK}${neutralise(text)}`
 }
 
-function hintLines(hints: readonly string[]): string[] {
-  return hints.flatMap((hint) => hint.split('\n')).map((hint) => line(`hint: ${hint}`))
-}
+/** One line each: a line break in a hint comes from a path. Its rest would read as a hint of the program. */
+const hintLines = (hints: readonly string[]): string[] => hints.map((hint) => line(`hint: ${hint}`))
 
 /** The message without the problems that some errors repeat in it, one indented line each. */
 function headOf({ message, problems }: SandboxError): string {

@@ -34,13 +34,20 @@ test('a command that is missing is one error and one hint, with its name made ha
 })
 
 test('an error shows all its problems, then the hint', () => {
-  const error = new SandboxError('POLICY_INVALID', 'ci.yaml', { problems: ['a: expected b'], hint: 'one\ntwo' })
+  const error = new SandboxError('POLICY_INVALID', 'ci.yaml', { problems: ['a: expected b'], hint: 'look at it' })
   expect(errorLines(error)).toEqual([
     'llm-do: error POLICY_INVALID: ci.yaml',
     'llm-do:   a: expected b',
-    'llm-do: hint: one',
-    'llm-do: hint: two',
+    'llm-do: hint: look at it',
   ])
+})
+
+test('the name of a directory that a command made adds no hint', () => {
+  const attempts = { count: 1, first: [{ path: '/w/a\nrun this/.git', aside: '.git.set-aside.1', gone: false }] }
+  const guarded = { attempts, setId: { count: 0, first: [] }, configLocked: false }
+  const lines = resultLines(classify(plan(), outcome({ reason: 'protected', guarded }), ['x']))
+  expect(lines.at(-1)).toContain(String.raw`mv '/w/a\u{a}run this/.git.set-aside.1' '/w/a\u{a}run this/.git'`)
+  expect(lines.filter((line) => line.startsWith('llm-do: hint: '))).toHaveLength(1)
 })
 
 test('a single problem that is the message is not said twice', () => {

@@ -39,11 +39,11 @@ static const char *printed(const char *pieces, size_t size, const char *status, 
   return text;
 }
 
-UNIT("people read the plan's words, with what was killed, and a hint a line; a name that does not print is left to Node") {
+UNIT("people read the plan's words, with what was killed, and the hint; a name that does not print is left to Node") {
   static char program[] = "prog", odd[] = "\033[31m";
-#define LATE BYTES("reason\0timeout\0stopped after 1s\0raise it\nor not\0end")
-  EXPECT_TEXT(printed(LATE, ENDED("timeout", "-1") "\"killed\":1}", program), "llm-do: stopped after 1s; 1 process killed\nllm-do: hint: raise it\nllm-do: hint: or not\n");
-  EXPECT_TEXT(printed(LATE, ENDED("timeout", "-1") "\"killed\":2}", program), "llm-do: stopped after 1s; 2 processes killed\nllm-do: hint: raise it\nllm-do: hint: or not\n");
+#define LATE BYTES("reason\0timeout\0stopped after 1s\0raise it\0end")
+  EXPECT_TEXT(printed(LATE, ENDED("timeout", "-1") "\"killed\":1}", program), "llm-do: stopped after 1s; 1 process killed\nllm-do: hint: raise it\n");
+  EXPECT_TEXT(printed(LATE, ENDED("timeout", "-1") "\"killed\":2}", program), "llm-do: stopped after 1s; 2 processes killed\nllm-do: hint: raise it\n");
   EXPECT_TEXT(printed(LATE, ENDED("cpu-time", "-1") "\"killed\":0}", program), "Node");
   EXPECT_TEXT(printed(BYTES("end"), ENDED("exit", "1") "\"killed\":0}", program), "");
   EXPECT_TEXT(printed(BYTES("end"), ENDED("cancelled", "-1") "\"cancelledBy\":15,\"killed\":0}", program), "llm-do: cancelled by SIGTERM\n");
