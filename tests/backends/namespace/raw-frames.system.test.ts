@@ -1,6 +1,7 @@
 /** The runner and a caller that speaks frames by hand: what it must refuse before anything is made. */
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
+import { commandBlock } from '../../../src/backends/namespace/frames.ts'
 import { type LaunchRecord, writeLaunchFile } from '../../../src/backends/namespace/launch-file.ts'
 import { FRAME } from '../../../src/contract.ts'
 import { describeWith } from '../../support/needs.ts'
@@ -9,6 +10,8 @@ import { type Answer, COMMAND, type Frame, kinds, speak as speakTo } from './spe
 
 const speak = (file: string, frames: readonly Frame[], descriptors = 0) =>
   speakTo<Answer>(frames, { file, descriptors })
+
+const run = (...command: readonly string[]): Frame => [FRAME.run, commandBlock({ command, env: {}, umask: 0o022 })]
 
 const guards = (...records: readonly LaunchRecord[]): Frame => [FRAME.guards, writeLaunchFile(records)]
 const HOLDS = guards(['at', '/nonexistent', 'missing'])
@@ -62,5 +65,11 @@ describeWith(['bwrap', 'userns'], 'a cold runner', () => {
     const unknown: Frame = [99, Buffer.alloc(0)]
     for (const frames of [[HOLDS, HOLDS, COMMAND], [unknown, COMMAND], [[FRAME.guards, Buffer.from('nonsense')]]])
       expect(await speak(file, frames as readonly Frame[])).toEqual({ status: 125, frames: [] })
+  })
+
+  test('ends a command whose output cannot be sent any more', async () => {
+    const to = { file: await launchFile(), descriptors: 0, deaf: true }
+    // It has no other sign of it: the connection is open in the other direction.
+    expect(await speakTo<Answer>([run('/usr/bin/yes')], to)).toMatchObject({ status: 143 })
   })
 })

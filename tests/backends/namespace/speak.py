@@ -3,6 +3,7 @@
 {"launch": WORDS, "frames": [[kind, hex], ...]}, and one of
 "file": PATH, "descriptors": N               a cold runner of that launch file; so many descriptors of /dev/null go with the first byte,
                                              a fourth is an eventfd that holds 0
+"file": PATH, "descriptors": 0, "deaf": true the same, which nothing can be sent to from the first output on
 "directory": PATH, "who": "owner" | "other"  a fork server; the other is a child of its owner
 "directory": PATH, "who": "gone"             a fork server whose owner leaves the launcher as that says its first word; launch runs under strace
 """
@@ -41,6 +42,9 @@ def cold_runner(descriptors):
     launch = start(['--streams', 'own' if descriptors else 'output'], [(file, 3), (theirs.fileno(), 4)])
     given = ([null] * 3 + [os.eventfd(0)])[:descriptors] if descriptors else []
     ours.sendmsg([sent], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', given))] if given else [])
+    if asked.get('deaf'):
+        ours.recv(1)
+        ours.shutdown(socket.SHUT_RD)
     back = all_of(ours)
     # Our side stays open: the runner must end without it.
     return {'status': launch.wait(20), 'frames': frames_in(back)}
