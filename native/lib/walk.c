@@ -9,9 +9,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
 enum context {
@@ -113,6 +116,17 @@ static int add_file(struct walk *walk, int index, const char *name, struct tree_
 
 static int checks_files(const struct walk *walk) { return walk->for_set_id || walk->for_linked || walk->for_links || walk->wanted_count > 0 || walk->hide || walk->size; }
 
+/* An overlay of two file systems (without xino) reports the numbers of the lower one: a file that was copied up differs by name. */
+static int is_loose(const struct walk *walk, int directory) {
+  struct statfs file_system;
+  struct stat status;
+  if (walk->wanted_count == 0 || (fstatfs(directory, &file_system) == 0 && file_system.f_type != OVERLAYFS_SUPER_MAGIC)) return 0;
+  if (fstat(directory, &status) < 0) return 1;
+  for (size_t i = 0; i < walk->wanted_count; i++)
+    if (walk->wanted[i].dev != status.st_dev && major(walk->wanted[i].dev) == 0) return 1;
+  return 0;
+}
+
 static const struct identity *wanted_inode(const struct walk *walk, ino_t ino) {
   for (size_t i = 0; i < walk->wanted_count; i++)
     if (walk->wanted[i].ino == ino) return &walk->wanted[i];
@@ -131,6 +145,7 @@ struct listing {
   uint32_t known_at;   /* the next one that is expected among the directories of the known listing */
   size_t entries;
   int folds; /* case; -1 = no name in it has shown it */
+  int is_loose; /* names of a wanted file may have other numbers here */
   struct unlocked unlocked;
 };
 
@@ -154,11 +169,12 @@ static int on_file(struct listing *listing, const char *name, ino_t ino) {
   struct walk *walk = listing->walk;
   const struct identity *wanted = wanted_inode(walk, ino);
   struct stat status;
-  if (!wanted && !walk->for_set_id && !walk->for_linked) return 0;
+  int for_linked = walk->for_linked || listing->is_loose;
+  if (!wanted && !walk->for_set_id && !for_linked) return 0;
   int found = status_of(listing, name, &status);
   if (found <= 0 || !S_ISREG(status.st_mode)) return found < 0 ? -1 : 0;
   listing->is_linked |= status.st_nlink > 1;
-  int is_twin = (wanted && wanted->dev == status.st_dev) || (walk->for_linked && status.st_nlink > 1);
+  int is_twin = (wanted && wanted->dev == status.st_dev) || (for_linked && status.st_nlink > 1);
   int is_set_id = walk->for_set_id && ((status.st_mode & (S_ISUID | S_ISGID)) || has_capabilities(name));
   if (add_file(walk, listing->index, name, is_set_id ? (struct tree_file){0} : tree_file_of(&status.st_ctim, &walk->begun)) < 0) return -1;
   if (!is_twin && !is_set_id) return 0;
@@ -404,6 +420,7 @@ static int read_place(struct listing *listing) {
   doubt_below(walk, listing->place.known);
   struct tree_state state = walk->mount ? tree_state_of(listing->fd, walk->device, walk->mount, &walk->begun) : (struct tree_state){0}; /* before its entries */
   begin_place(listing);
+  listing->is_loose = is_loose(walk, listing->fd);
   walk->listed++;
   if (walk->size && tree_size_open(walk->size, listing->fd) < 0) return -1;
   if (walk->for_set_id && fchdir(listing->fd) < 0) return -1;

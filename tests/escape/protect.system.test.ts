@@ -9,6 +9,7 @@ import { cliWords, runCli } from '../support/cli.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { commOf, descendantsOf, until } from '../support/processes.ts'
+import { PLAIN_ID } from '../support/users.ts'
 import { makeTestSite, sh, type TestSite } from './chain.ts'
 import { planOnce, supervised } from './launch.ts'
 import { unguarded } from './unguarded.ts'
@@ -358,5 +359,36 @@ describeWith('userns', 'an opened name', () => {
     const runs = [await runCli(words, { cwd }), await runCli(words, { cwd })]
     const warnings = runs.map(({ stdout }) => (JSON.parse(`${stdout}`) as { warnings: string[] }).warnings)
     expect(warnings).toEqual([expected, expected])
+  })
+})
+
+/** An overlay of two file systems: the copy of a file that came from the lower one keeps its number there under its first name alone. */
+const COPIED_UP = `
+mkdir top merged && mount -t tmpfs none top && mkdir top/upper top/work
+mkdir -p lower/.git/hooks lower/.git/objects lower/.git/refs
+echo ref: refs/heads/main >lower/.git/HEAD
+echo >lower/.git/hooks/pre-commit
+chown -R ${PLAIN_ID} lower top/upper
+mount -t overlay -o lowerdir=lower,upperdir=top/upper,workdir=top/work,xino=off none merged && cd merged || exit 9
+echo copied >>.git/hooks/pre-commit
+ln .git/hooks/pre-commit other
+"$@"
+cat .git/hooks/pre-commit
+`
+
+describeWith(['root', 'userns'], 'a protected file of an overlay that has no numbers of its own for files', () => {
+  const writeByOtherName = async (...flags: readonly string[]) => {
+    const through = ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', COPIED_UP, 'sh']
+    const words = ['--rw', '.', ...flags, '--', 'sh', '-c', 'echo by another name >>other']
+    const { stdout } = await runCli(words, { through, cwd: await temporaryDirectory({ mode: 0o755 }) })
+    return stdout.toString()
+  }
+
+  test('cannot be written by another name', async () => {
+    expect(await writeByOtherName()).toBe('\ncopied\n')
+  })
+
+  test('control: it is, where it is not protected', async () => {
+    expect(await writeByOtherName('--protect-not', '.git')).toBe('\ncopied\nby another name\n')
   })
 })
