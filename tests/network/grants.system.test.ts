@@ -160,11 +160,14 @@ describeWith('root', 'hosts that are allowed while a sandbox runs', () => {
     expect(await reach('http://old.test/say')).toBe(NO_HOST)
 
     await call(by, 'kill', 'growing')
-    const lines = (await call(by, 'ps', '--ended', '--json')).stdout.toString().split('\n').filter(Boolean)
-    const all = lines.map((line) => JSON.parse(line) as { readonly name: string; readonly result: Result })
-    const ended = all.find(({ name }) => name === 'growing')
-    const granted = ended?.result.network?.filter(({ verdict }) => verdict === 'granted')
-    expect(granted?.map(({ rule }) => rule)).toEqual([...hosts, '10.0.0.0/8'])
+    const grantedOfEnded = async () => {
+      const lines = (await call(by, 'ps', '--ended', '--json')).stdout.toString().split('\n').filter(Boolean)
+      const all = lines.map((line) => JSON.parse(line) as { readonly name: string; readonly result: Result })
+      const ended = all.find(({ name }) => name === 'growing')
+      return ended?.result.network?.filter(({ verdict }) => verdict === 'granted').map(({ rule }) => rule)
+    }
+    // The attendant of the run writes the result when the run is gone.
+    await expect.poll(grantedOfEnded).toEqual([...hosts, '10.0.0.0/8'])
   })
 
   eachWay('only its owner speaks to a run: the kernel says who it is, and the directory is closed', async (way) => {
