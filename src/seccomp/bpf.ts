@@ -58,7 +58,7 @@ export function encode(program: readonly Instruction[]): Uint8Array {
   return bytes
 }
 
-/** Turns bytes back into instructions. A rest shorter than one instruction is left out; problemsOf in simulate.ts complains about it. */
+/** Turns bytes back into instructions. A rest shorter than one instruction is left out. */
 export function decode(bytes: Uint8Array): readonly Instruction[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return Array.from({ length: Math.floor(bytes.length / INSTRUCTION_BYTES) }, (_, index) => {
