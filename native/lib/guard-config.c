@@ -10,6 +10,7 @@
  */
 #include "lib/guard.h"
 
+#include "lib/files.h"
 #include "lib/git-config.h"
 #include "lib/launch-file.h"
 #include "lib/report-failure.h"
@@ -204,9 +205,7 @@ static char *read_text(struct guard *guard, const char *path, size_t *size) {
     errno = EISDIR;
     if (S_ISREG(status.st_mode)) text = read_all(fd, CONFIG_MAX, size);
   }
-  int error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
+  close_with(fd, 0);
   return text;
 }
 

@@ -8,6 +8,7 @@
  */
 #include "lib/guard.h"
 
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -56,11 +57,8 @@ static ssize_t read_link(const struct guard_zone *zone, const char *path, char t
   int fd = zone ? sys_openat2(zone->fd, guard_below(zone, path), O_PATH | O_NOFOLLOW, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_BENEATH)
                 : open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   ssize_t length = fd < 0 ? -1 : readlinkat(fd, "", text, PATH_MAX - 1);
-  int error = errno;
-  if (fd >= 0) close(fd);
-  errno = error;
   if (length >= 0) text[length] = 0;
-  return length;
+  return close_with(fd, (int)length);
 }
 
 /* ---- steps ---- */
@@ -234,10 +232,7 @@ static int add_home_name(struct guard *guard, int home, const char *name) {
   if (fd < 0 && errno == ELOOP) return add_home_lead(guard, name);
   if (fd < 0 && errno == ENOTDIR) return add_home_lead(guard, name); /* a file, or a link in the place of one */
   if (fd < 0) return is_absent(errno) ? 0 : -1;
-  int done = add_home_entries(guard, fd, name), error = errno;
-  close(fd);
-  errno = error;
-  return done;
+  return close_with(fd, add_home_entries(guard, fd, name));
 }
 
 static int add_home_names(struct guard *guard, int home) {
@@ -257,10 +252,7 @@ int guard_add_home(struct guard *guard) {
     if (guard_below(&guard->zone[i], guard->home)) return 0;
   int home = open(guard->home, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (home < 0) return is_absent(errno) ? 0 : (copy_text(guard->failed, sizeof guard->failed, guard->home), -1);
-  int done = add_home_names(guard, home), error = errno;
-  close(home);
-  errno = error;
-  return done;
+  return close_with(home, add_home_names(guard, home));
 }
 
 /* ---- files ---- */

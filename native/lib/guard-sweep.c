@@ -1,6 +1,7 @@
 /* The end of the guard: what was made in spite of its protection is set aside. */
 #include "lib/guard.h"
 
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -41,10 +42,7 @@ static int open_parent(int zone, const char *path, const char **name) {
 static int try_aside(int zone, const char *path, const char *run, char aside[NAME_MAX + 1]) {
   const char *name;
   int directory = open_parent(zone, path, &name);
-  int done = directory < 0 ? -1 : rename_beside(directory, name, run, aside), error = errno;
-  if (directory >= 0) close(directory);
-  errno = error;
-  return done;
+  return close_with(directory, directory < 0 ? -1 : rename_beside(directory, name, run, aside));
 }
 
 /* 1 = it is gone: its maker removed it again. */

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "lib/cgroup.h"
+#include "lib/files.h"
 #include "lib/report-failure.h"
 
 /* An anonymous file in memory: memfd, shared anonymous mapping, System V segment. */
@@ -99,12 +100,9 @@ static ssize_t read_file_at(int directory, const char *file, char text[PROC_FILE
   int fd = openat(directory, file, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return is_gone(errno) ? 0 : -1;
   ssize_t length = read(fd, text, PROC_FILE - 1);
-  int error = errno;
-  close(fd);
-  if (length < 0 && is_gone(error)) length = 0;
+  if (length < 0 && is_gone(errno)) length = 0;
   text[length < 0 ? 0 : length] = '\0';
-  errno = error;
-  return length;
+  return close_with(fd, (int)length);
 }
 
 /* The pages of a process or a thread. A process whose first thread has ended (pthread_exit) has no pages there: the others tell. */
@@ -210,11 +208,9 @@ static int add_memory_files(struct watchdog *watchdog, int directory, enum sight
   DIR *descriptors = list < 0 ? NULL : fdopendir(list);
   *sight = SEEN;
   if (descriptors == NULL) {
-    int error = errno;
-    if (list >= 0) close(list);
-    errno = error;
-    if (error == EMFILE || error == ENFILE || error == ENOMEM) return -1;
-    *sight = is_gone(error) || has_ended(directory) ? GONE : CLOSED;
+    close_with(list, 0);
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return -1;
+    *sight = is_gone(errno) || has_ended(directory) ? GONE : CLOSED;
     return 0;
   }
   struct dirent *descriptor;
@@ -270,10 +266,7 @@ static int visit_threads(struct watchdog *watchdog, int directory, struct proces
   int list = openat(directory, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0;
   DIR *threads = list < 0 ? NULL : fdopendir(list);
   if (threads == NULL) {
-    int error = errno;
-    if (list >= 0) close(list);
-    errno = error;
-    return is_gone(error) ? 0 : -1;
+    return close_with(list, is_gone(errno) ? 0 : -1);
   }
   struct dirent *thread;
   while (result == 0 && (thread = readdir(threads)) != NULL) {
