@@ -1,6 +1,7 @@
 // Patterns that people repeat a thousand times: a task in a new directory, a large project. Each row is a ratio of one interleaved run.
-import { mkdirSync, renameSync, symlinkSync } from 'node:fs'
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { NAIVE } from './bwrap.mjs'
 import { withPool } from './pool.mjs'
 import { median } from './statistics.mjs'
@@ -142,8 +143,63 @@ function floodRows(bench) {
   return withPool(stage, MANY, measure, ['--rw', '.'])
 }
 
+/** Directories below a root, in a square of two levels, and files in each. Goals in ms over an empty directory: of root, of another user; while a host of runs is up. */
+const TREES = {
+  '10000 files': { side: 48, files: 4, goals: [3, 5], watched: 1 },
+  '100000 files': { side: 115, files: 7, goals: [18, 28], watched: 2 },
+}
+
+function makeTree(path, { side, files }) {
+  const range = (count) => Array.from({ length: count }, (_, index) => index)
+  for (const place of range(side).flatMap((one) => range(side).map((other) => join(path, `d${one}`, `e${other}`)))) {
+    mkdirSync(place, { recursive: true })
+    for (const file of range(files)) writeFileSync(join(place, `file${file}`), '')
+  }
+}
+
+/** More than a watcher waits before it reads a zone, and runs that miss it. */
+const SETTLING_RUNS = 5
+const SETTLING_MS = 400
+
+async function settle(stage, commands) {
+  for (let left = SETTLING_RUNS; left > 0; left -= 1) {
+    for (const command of Object.values(commands)) stage.warm(command)
+    await sleep(SETTLING_MS)
+  }
+}
+
+async function largeRows(bench) {
+  const { stage, runs } = bench
+  const places = { empty: join(stage.directory, 'empty') }
+  mkdirSync(places.empty)
+  for (const [name, tree] of Object.entries(TREES)) {
+    places[name] = join(stage.directory, name.replace(' ', '-'))
+    makeTree(places[name], tree)
+  }
+  const inPlaces = (words) =>
+    Object.fromEntries(Object.entries(places).map(([name, place]) => [name, [`@${place}`, ...words]]))
+  const exec = [stage.exec, '--rw', '.', ...bench.cold, '--', 'true']
+  const measure = async (title, goalOf) => {
+    await settle(
+      stage,
+      Object.fromEntries(Object.entries(places).map(([name, place]) => [name, ['env', '-C', place, ...exec]])),
+    )
+    const times = await timeByTurns({ stage, commands: inPlaces(exec), rounds: runs })
+    bench.times[`large directories${title}`] = times
+    return Object.entries(TREES).map(([name, tree]) => ({
+      row: `--rw . in ${name}${title}, ms over an empty directory`,
+      value: (median(times[name]) - median(times.empty)) / 1e6,
+      goal: goalOf(tree),
+    }))
+  }
+  const alone = await measure('', ({ goals }) => goals[process.getuid() === 0 ? 0 : 1])
+  const watched = await withPool(stage, 1, () => measure(' while a pool is up', (tree) => tree.watched), ['--rw', '.'])
+  return [...alone, ...watched]
+}
+
 export const patterns = async (bench) => [
   ...(await freshRows(bench)),
   await poolRow(bench),
   ...(await floodRows(bench)),
+  ...(await largeRows(bench)),
 ]
