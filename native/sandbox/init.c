@@ -180,6 +180,27 @@ static _Noreturn void report_and_exit(int pipe, uint32_t kind, const char *step,
   _exit(127);
 }
 
+/* May this user start one more process under that limit? The kernel counts those of other containers, too, which /proc does not list. */
+static int has_room(rlim_t most, rlim_t hard) {
+  const struct rlimit limit = {most < hard ? most : hard, hard};
+  pid_t child = setrlimit(RLIMIT_NPROC, &limit) < 0 ? -1 : fork();
+  if (child == 0) _exit(0);
+  return child > 0 && waitpid(child, NULL, 0) == child;
+}
+
+#define COUNTED_MAX (1u << 22) /* PID_MAX_LIMIT of linux/threads.h */
+
+/* Processes and threads that the user has at this moment in addition to init and this one. 0 where no count allows another one. */
+static rlim_t count_others(rlim_t hard) {
+  rlim_t full = 0, free = 1;
+  while (!has_room(free, hard) && free < COUNTED_MAX) full = free, free *= 2;
+  while (free < COUNTED_MAX && free - full > 1) {
+    rlim_t middle = full + (free - full) / 2;
+    *(has_room(middle, hard) ? &free : &full) = middle;
+  }
+  return free < COUNTED_MAX && free > 2 + NAMESPACE_PROCESSES ? free - 2 - NAMESPACE_PROCESSES : 0;
+}
+
 static void set_limits(const struct launchfile *file, int pipe) {
   struct entry entry;
   size_t position = 0;
@@ -190,6 +211,9 @@ static void set_limits(const struct launchfile *file, int pipe) {
     if (parse_number(entry.word[0], RLIM_NLIMITS - 1, &resource) < 0 || parse_number(entry.word[1], UINT64_MAX, &soft) < 0 ||
         parse_number(entry.word[2], UINT64_MAX, &hard) < 0 || getrlimit((int)resource, &now) < 0)
       report_and_exit(pipe, REPORT_FAILED, "init: rlimit", entry.word[0]);
+    /* In its user namespace the kernel counts the command alone. */
+    rlim_t others = resource == RLIMIT_NPROC && !launchfile_has_namespaces(file) ? count_others(now.rlim_max) : 0;
+    soft += others, hard += others;
     /* Never above what the host allows: raising would need a capability. */
     limit.rlim_max = hard < now.rlim_max ? hard : now.rlim_max;
     limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;

@@ -8,8 +8,9 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
+import type { Result } from '../../src/report/result.ts'
 import { textHere } from '../real/in-process.ts'
-import { cliWords, runCli } from '../support/cli.ts'
+import { cliWords, programFor, runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { processesWith } from '../support/processes.ts'
@@ -180,5 +181,53 @@ describeWith(['python'], 'a sandbox without namespaces', () => {
     const zone = await temporaryDirectory()
     const ofRoot = await textHere(['--backend', 'no-namespaces', '--rw', zone, '--', 'true'])
     expect(ofRoot).toMatchObject({ status: 125, err: expect.stringContaining('start it as another user') })
+  })
+})
+
+/** A user that nothing else on this machine has, with 100 processes and 200 threads that sleep until their parent ends. */
+const CROWDED_ID = 65_011
+const CROWD = `
+import os, sys, threading
+end, parent = os.pipe()
+for _ in range(100):
+    if os.fork() == 0: os.close(parent); os.read(end, 1); os._exit(0)
+threading.stack_size(1 << 16)
+for _ in range(200): threading.Thread(target=os.read, args=(end, 1), daemon=True).start()
+print('ready', flush=True)
+sys.stdin.read()
+os._exit(0)`
+
+const START_ALL = `
+import os, time
+started = 0
+try:
+    while started < 100:
+        if os.fork() == 0: time.sleep(60)
+        started += 1
+except BlockingIOError: pass
+print(started)`
+
+describeWith(['root', 'python'], 'a command whose user has 300 processes, without namespaces and a cgroup,', () => {
+  test('may start as many more as --pids says', async () => {
+    const [file, ...as] = ['setpriv', '--reuid', `${CROWDED_ID}`, '--regid', `${CROWDED_ID}`, '--clear-groups', '--']
+    const crowd = execa(file, [...as, '/usr/bin/python3', '-c', CROWD], { stdin: 'pipe', reject: false, cwd: '/' })
+    onTestFinished(async () => {
+      crowd.kill('SIGKILL')
+      await crowd
+    })
+    await once(crowd.stdout, 'data')
+    const home = await temporaryDirectory({ mode: 0o700 })
+    await chown(home, CROWDED_ID, CROWDED_ID)
+    const run = ['--json', '--backend', 'no-namespaces', '--pids', '40', '--', '/usr/bin/python3', '-c', START_ALL]
+    const { stdout } = await execa(file, [...as, programFor('plain'), ...run], {
+      cwd: home,
+      env: { PATH: process.env['PATH'], HOME: home, XDG_RUNTIME_DIR: home },
+      extendEnv: false,
+    })
+    const result = JSON.parse(stdout) as Result
+    expect(result).toMatchObject({ exitCode: 0, limits: { pids: { max: 40, by: 'rlimit' } } })
+    // Threads of the runner begin and end meanwhile.
+    expect(Number(result.stdout)).toBeGreaterThan(20)
+    expect(Number(result.stdout)).toBeLessThan(60)
   })
 })
