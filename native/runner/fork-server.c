@@ -80,6 +80,7 @@ static int accept_client(int listener) {
 
 int fork_server(const char *directory, const char *own) {
   pid_t owner = getppid();
+  if (owner == 0) give_up(); /* in another PID namespace: every process there has this number */
   ignore_signals();
   if (sys_close_range(RUN_FD + 1, ~0u) < 0) give_up(); /* a pipe of the owner's caller must not stay open here */
   int listener = listen_in(directory);

@@ -12,7 +12,7 @@ import { openSandbox } from '../../../src/pool/sandbox.ts'
 import { temporaryDirectory } from '../../support/directory.ts'
 import { partWords } from '../../support/host-part.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../../support/leftovers.ts'
-import { describeWith } from '../../support/needs.ts'
+import { describeWith, testWith } from '../../support/needs.ts'
 import { childrenOf, readOr, until } from '../../support/processes.ts'
 import { forked, open, run, serverOf, startOwner } from './fork-servers.ts'
 import { launchFile } from './launch-files.ts'
@@ -44,6 +44,11 @@ describeWith(['bwrap', 'userns'], 'a fork server', () => {
     const frames = [await plan('output'), COMMAND]
     expect(kinds(await speak(frames))).toContain(FRAME.taken)
     expect(await speak(frames, 'other')).toMatchObject({ frames: [], alive: true, status: 0 })
+  })
+
+  testWith('root', 'does not begin where it could not tell its owner from other processes', async () => {
+    const to = { directory: await temporaryDirectory(), who: 'outside' }
+    expect(await speakTo<object>([await plan('output'), COMMAND], to)).toEqual({ ready: false, frames: [] })
   })
 
   test('builds a sandbox that waits for its command, which may come before it is ready', async () => {

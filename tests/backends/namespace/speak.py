@@ -5,9 +5,10 @@
                                              a fourth is an eventfd that holds 0
 "file": PATH, "descriptors": 0, "deaf": true the same, which nothing can be sent to from the first output on
 "directory": PATH, "who": "owner" | "other"  a fork server; the other is a child of its owner
+"directory": PATH, "who": "outside"          a fork server in a PID namespace that its owner is not in; a process asks that is not its owner
 "directory": PATH, "who": "gone"             a fork server whose owner leaves the launcher as that says its first word; launch runs under strace
 """
-import array, json, os, signal, socket, struct, subprocess, sys, time
+import array, ctypes, json, os, signal, socket, struct, subprocess, sys, time
 
 asked = json.load(sys.stdin)
 ours, theirs = socket.socketpair()
@@ -53,7 +54,7 @@ def ask(server):
     line = socket.socket(socket.AF_UNIX)
     line.settimeout(20)
     try:
-        line.connect(f'/proc/{server.pid}/fd/5')
+        line.connect(f'/proc/{server}/fd/5')
         line.sendall(sent)
     except (ConnectionResetError, BrokenPipeError): return b''
     return all_of(line)
@@ -66,6 +67,16 @@ def ask_as_other(server):
     os.close(write)
     os.wait()
     return os.read(read, 1 << 20)
+
+def outside():
+    """A process that asks the server whose number it gets, and sends what came back; then this one's children get another PID namespace."""
+    here, there = socket.socketpair()
+    if os.fork() == 0:
+        for other in (ours, theirs, here): other.close()
+        there.sendall(ask(there.recv(20).decode()) or b'-')
+        os._exit(0)
+    assert ctypes.CDLL(None, use_errno=True).unshare(0x20000000) == 0, 'CLONE_NEWPID'
+    return here
 
 def until(what, look):
     for _ in range(2000):
@@ -98,11 +109,16 @@ def leave(server):
         return False
 
 def fork_server(directory):
+    other = outside() if asked['who'] == 'outside' else None
     server = start(['--fork-server', directory], [(theirs.fileno(), 4)], stdin=subprocess.DEVNULL)
-    assert ours.recv(1) == b'\0', 'the server is not ready'
+    ready = ours.recv(1) == b'\0'
+    if other:
+        if ready: other.sendall(str(server.pid).encode())
+        return {'ready': ready, 'frames': frames_in(other.recv(1 << 20)) if ready else []}
+    assert ready, 'the server is not ready'
     names = os.listdir(directory)
     if asked['who'] == 'gone': return {'ends': leave(server)}
-    back = ask(server) if asked['who'] == 'owner' else ask_as_other(server)
+    back = ask(server.pid) if asked['who'] == 'owner' else ask_as_other(server.pid)
     alive = server.poll() is None
     ours.close()
     return {'frames': frames_in(back), 'names': names, 'alive': alive, 'status': server.wait(20)}
