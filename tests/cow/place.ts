@@ -100,7 +100,7 @@ export async function makePlace(user: User, names = ''): Promise<Place> {
   const holders = layerDirectories(env, uidOf(user))
   // Some are in places that outlive the test, root's in the one of the machine.
   onTestFinished(async () => {
-    for (const id of layersOf(base, holders)) await cli('discard', '--force', id)
+    for (const id of layersOf(base, holders)) expect(await cli('discard', '--force', id)).toMatchObject({ status: 0 })
   })
   return {
     user,
