@@ -21,6 +21,8 @@
 #define WATCHES_MAX 1024
 /* Below a zone's root new directories are watched, too, as `git clone` and `git init NAME` make them: so many. */
 #define NEW_WATCHES_MAX 128
+/* They are looked for among so many entries of the root. Deadlines and limits wait meanwhile, and a directory can hold a million names. */
+#define NEW_ENTRIES_MAX 8192
 
 /* A user has few inotify instances (128), and the kernel takes some ten milliseconds to close one. So a command has none for a time that most
  * are over by; what they made the sweep finds. Then there is one look at everything, which takes less than a millisecond in small zones. */
@@ -252,10 +254,11 @@ static int watch_new_directory(struct guard *guard, struct guard_watch watch, co
 /* At the root, from before the watch began. */
 static void watch_new_directories(struct guard *guard, size_t index) {
   const struct guard_zone *zone = &guard->zone[index];
-  int fd = zone->fd < 0 || !zone->has_git ? -1 : sys_openat2(zone->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, BENEATH);
+  int fd = zone->fd < 0 || !zone->has_git || !zone->root.is_known ? -1 : sys_openat2(zone->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, BENEATH);
   DIR *listing = fd < 0 ? NULL : fdopendir(fd);
   if (!listing) return fd < 0 ? (void)0 : (void)close(fd); /* the walk finds what is made in them */
-  for (struct dirent *entry; (entry = readdir(listing));)
+  struct dirent *entry;
+  for (int left = NEW_ENTRIES_MAX; left > 0 && (entry = readdir(listing)); left--)
     if (entry->d_type == DT_DIR && root_names_lack(&zone->root, entry->d_name)) (void)watch_new_directory(guard, (struct guard_watch){.zone = index, .path = "", .in_tree = 1}, entry->d_name);
   closedir(listing);
 }
@@ -292,7 +295,8 @@ int guard_on_events(struct guard *guard) { return read_events(guard) && lookup_a
 /* So many wait for the kernel at a time, of all runs of a user. */
 #define LEFT_MAX 8
 
-/* The names of sockets are the places: one is free again when the kernel has closed what was left with it. 0, or -1: none is free. */
+/* The names of sockets are the places: one is free again when the kernel has closed what was left with it. Others can take them all, and
+ * make these runs wait. 0, or -1: none is free. */
 static int take_place(int socket) {
   struct sockaddr_un name = {.sun_family = AF_UNIX};
   for (unsigned i = 0; i < LEFT_MAX; i++) {
