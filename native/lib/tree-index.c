@@ -51,6 +51,7 @@ struct status {
 #define STATUS_WANTED (STATUS_TYPE | STATUS_MODIFIED | STATUS_CHANGED | STATUS_INODE | STATUS_MOUNT)
 #define STATUS_DONT_SYNC 0x4000    /* AT_STATX_DONT_SYNC: the file systems that are trusted have nothing to ask */
 #define STATUS_NO_AUTOMOUNT 0x800  /* AT_NO_AUTOMOUNT */
+#define STATUS_IS_MOUNTED 0x2000   /* STATX_ATTR_MOUNT_ROOT, Linux 5.8 */
 
 static int ask(int at, const char *path, unsigned wanted, struct status *status) {
   int flags = AT_SYMLINK_NOFOLLOW | STATUS_NO_AUTOMOUNT | STATUS_DONT_SYNC | (path[0] ? 0 : AT_EMPTY_PATH);
@@ -109,9 +110,10 @@ struct tree_file tree_file_of(const struct timespec *changed, const struct times
   return !fits(changed->tv_sec) || is_young(&file.changed, begun) ? (struct tree_file){0} : file;
 }
 
+/* A file that is mounted here has another name, by which it can change unseen by who watches the directory. */
 int tree_is_same_file(int directory, const char *name, const struct tree_file *file) {
   struct status status;
-  if (file->changed.seconds == 0 || ask(directory, name, STATUS_OF_FILE, &status) < 0 || !S_ISREG(status.mode) || (status.mode & (S_ISUID | S_ISGID))) return 0;
+  if (file->changed.seconds == 0 || ask(directory, name, STATUS_OF_FILE, &status) < 0 || !S_ISREG(status.mode) || (status.mode & (S_ISUID | S_ISGID)) || (status.attributes & STATUS_IS_MOUNTED)) return 0;
   return status.changed.seconds == file->changed.seconds && status.changed.nanoseconds == file->changed.nanoseconds;
 }
 
@@ -140,6 +142,10 @@ void tree_free(struct tree_index *index) {
   if (index->generation) munmap(index->bytes, index->size), close(index->watcher);
   else free(index->bytes);
   *index = (struct tree_index){0};
+}
+
+static size_t size_of(const struct head *head) {
+  return sizeof *head + head->directories * sizeof(struct tree_directory) + head->files * sizeof(struct tree_file) + head->names_size;
 }
 
 /* Behind the head: directories, files, names. */
@@ -264,9 +270,11 @@ void tree_read_kept(struct tree_index *index, int zone, uint64_t hides, const ch
   if (place >= 0) close(place);
 }
 
+/* The watcher may be of another version than we are. */
 int tree_map(struct tree_index *index, int memory, size_t size) {
   void *bytes = size > sizeof(struct head) ? mmap(NULL, size, PROT_READ, MAP_SHARED, memory, 0) : MAP_FAILED;
   if (bytes == MAP_FAILED) return -1;
+  if (strncmp(((struct head *)bytes)->format, FORMAT, sizeof((struct head *)bytes)->format) != 0 || size_of(bytes) != size) return munmap(bytes, size), -1;
   *index = (struct tree_index){.bytes = bytes, .size = size};
   find_parts(index);
   return 0;

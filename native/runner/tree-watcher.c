@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -34,6 +35,8 @@
 #define ZONES_MAX 8
 /* Of the watches that a user may have, all zones together take one of so many. */
 #define WATCHES_SHARE 4
+/* One that was asked for so lately is not given up for another zone: with many in turn none would ever be read. */
+#define ZONE_KEPT_NS (10000 * MS)
 /* A run has one for each of its large zones. */
 #define CLIENTS_MAX 256
 /* Without a question for so long the watches are given up. */
@@ -56,15 +59,15 @@ struct zone {
   uint64_t generation; /* 0 = a free place */
   ino_t file;          /* the kept index that it was read from */
   int events, memory, places; /* inotify; the index; one `struct placed` for each directory */
-  pid_t loader;        /* 0 = the watches are there */
-  int loaded;          /* pipe: gets a byte when they are */
+  int loader;          /* a pidfd */
+  int loaded;          /* pipe: gets a byte when the watches are there; -1 = they are */
   struct tree_index index;
   uint32_t *of_watch;  /* by the number of a watch: the directory in the index */
   size_t watches;
   uint8_t *has_changed;
   uint32_t changed;    /* so many have */
   int has_pending;     /* events wait to be read */
-  uint64_t begun_ns, asked_ns, read_ns;
+  uint64_t begun_ns, load_ns, asked_ns, read_ns;
 };
 
 struct watcher {
@@ -125,19 +128,22 @@ static _Noreturn void be_loader(const struct watcher *watcher, const struct zone
 
 /* ---- a zone ---- */
 
+static int is_loading(const struct zone *zone) { return zone->loaded >= 0; }
+
 static void drop(struct zone *zone) {
-  if (zone->loader > 0) kill(zone->loader, SIGKILL);
-  const int fds[] = {zone->events, zone->memory, zone->places, zone->loaded};
+  if (zone->loader >= 0) (void)sys_pidfd_send_signal(zone->loader, SIGKILL);
+  const int fds[] = {zone->events, zone->memory, zone->places, zone->loader, zone->loaded};
   for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
     if (fds[i] >= 0) close(fds[i]);
   if (zone->index.bytes) munmap(zone->index.bytes, zone->index.size);
   free(zone->of_watch), free(zone->has_changed);
-  *zone = (struct zone){.events = -1, .memory = -1, .places = -1, .loaded = -1};
+  *zone = (struct zone){.events = -1, .memory = -1, .places = -1, .loader = -1, .loaded = -1};
 }
 
 /* Something about it is not certain any more. */
 static void give_up(struct watcher *watcher, struct zone *zone) {
-  watcher->not_before_ns = now_ns() + RELOAD_SHARE * (zone->read_ns - zone->begun_ns);
+  uint64_t now = now_ns();
+  watcher->not_before_ns = now + RELOAD_SHARE * (is_loading(zone) ? now - zone->begun_ns : zone->load_ns);
   drop(zone);
 }
 
@@ -157,20 +163,24 @@ static int on_event(struct zone *zone, const struct inotify_event *event) {
   return 0;
 }
 
-/* All that happened before. 0, or -1 as above. */
+/* All that happened before, and no more: it may come as fast as it is read. 0, or -1 as above. */
 static int drain(struct zone *zone) {
   static char room[64 << 10] __attribute__((aligned(64)));
+  int left = 0;
   zone->has_pending = 0;
-  for (;;) {
+  if (ioctl(zone->events, FIONREAD, &left) < 0) return -1;
+  while (left > 0) {
     ssize_t got = read(zone->events, room, sizeof room);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return got < 0 && errno == EAGAIN ? 0 : -1;
+    if (got <= 0) return -1;
+    left -= (int)got;
     for (ssize_t at = 0; at < got;) {
       const struct inotify_event *event = (const struct inotify_event *)(room + at);
       if (on_event(zone, event) < 0) return -1;
       at += (ssize_t)(sizeof *event + event->len);
     }
   }
+  return 0;
 }
 
 static size_t most_watches(const struct placed *placed, uint32_t count) {
@@ -211,12 +221,10 @@ static int take_memory(struct zone *zone) {
 
 static void on_loaded(struct watcher *watcher, struct zone *zone) {
   char byte;
-  int is_done = read(zone->loaded, &byte, 1) == 1;
-  zone->loader = 0; /* reaped by the kernel */
-  zone->read_ns = now_ns();
-  if (!is_done || take_memory(zone) < 0) return give_up(watcher, zone);
-  close(zone->loaded), close(zone->places);
-  zone->loaded = zone->places = -1;
+  if (read(zone->loaded, &byte, 1) != 1 || take_memory(zone) < 0) return give_up(watcher, zone);
+  zone->load_ns = now_ns() - zone->begun_ns;
+  close(zone->loaded), close(zone->loader), close(zone->places);
+  zone->loaded = zone->loader = zone->places = -1;
 }
 
 /* ---- questions ---- */
@@ -236,13 +244,14 @@ static struct zone *find_zone(struct watcher *watcher, const struct tree_questio
   return NULL;
 }
 
-/* A free one, or that which was asked for least lately. */
-static struct zone *place_for_zone(struct watcher *watcher) {
+/* A free one, or that which was asked for least lately; NULL = all are in use. */
+static struct zone *place_for_zone(struct watcher *watcher, uint64_t now) {
   struct zone *oldest = watcher->zone;
   for (struct zone *zone = watcher->zone; zone < watcher->zone + ZONES_MAX; zone++) {
     if (!zone->generation) return zone;
     if (zone->asked_ns < oldest->asked_ns) oldest = zone;
   }
+  if (now < oldest->asked_ns + ZONE_KEPT_NS) return NULL;
   drop(oldest);
   return oldest;
 }
@@ -264,9 +273,10 @@ static int begin_load(struct watcher *watcher, struct zone *zone, int root) {
   zone->memory = memfd_create("index", MFD_CLOEXEC | MFD_ALLOW_SEALING), zone->places = memfd_create("places", MFD_CLOEXEC);
   if (zone->events < 0 || zone->memory < 0 || zone->places < 0 || pipe2(ends, O_CLOEXEC) < 0) return -1;
   zone->loaded = ends[0];
-  zone->loader = fork();
-  if (zone->loader == 0) be_loader(watcher, zone, root, ends[1]);
+  pid_t loader = fork();
+  if (loader == 0) be_loader(watcher, zone, root, ends[1]);
   close(ends[1]);
+  zone->loader = loader < 0 ? -1 : sys_pidfd_open(loader); /* the kernel reaps it, and may give its number to another process */
   return zone->loader < 0 ? -1 : 0;
 }
 
@@ -274,15 +284,14 @@ static void add_zone(struct watcher *watcher, const struct tree_question *key, i
   ino_t file = file_of(watcher, key);
   uint64_t now = now_ns();
   if (!file || now < watcher->not_before_ns || !has_our_mounts(client)) return;
-  struct zone *zone = place_for_zone(watcher);
-  *zone = (struct zone){.key = *key, .generation = ++watcher->generations, .file = file, .events = -1, .memory = -1, .places = -1, .loaded = -1, .begun_ns = now, .asked_ns = now};
+  struct zone *zone = place_for_zone(watcher, now);
+  if (!zone) return;
+  *zone = (struct zone){.key = *key, .generation = ++watcher->generations, .file = file, .events = -1, .memory = -1, .places = -1, .loader = -1, .loaded = -1, .begun_ns = now, .asked_ns = now};
   if (begin_load(watcher, zone, root) < 0) drop(zone);
 }
 
-/* So many have changed that a run has made a new index, or will. */
-static int is_outdated(const struct watcher *watcher, const struct zone *zone) {
-  return zone->changed > TREE_CHANGED_MAX || (zone->changed > zone->index.directories / STALE_SHARE && zone->file != file_of(watcher, &zone->key));
-}
+/* A run has made a new index: so many have changed, or it could not use this one, which another kind of run has made. */
+static int is_outdated(const struct watcher *watcher, const struct zone *zone) { return zone->changed > TREE_CHANGED_MAX || zone->file != file_of(watcher, &zone->key); }
 
 static void give_up_all(struct watcher *watcher) {
   for (struct zone *zone = watcher->zone; zone < watcher->zone + ZONES_MAX; zone++)
@@ -294,7 +303,7 @@ static struct zone *zone_for(struct watcher *watcher, const struct tree_question
   struct pollfd mounts = {watcher->mounts, POLLPRI, 0};
   if (poll(&mounts, 1, 0) != 0) give_up_all(watcher);
   struct zone *zone = find_zone(watcher, question);
-  if (!zone || zone->loader) return NULL;
+  if (!zone || is_loading(zone)) return NULL;
   if (drain(zone) < 0 || (!question->generation && is_outdated(watcher, zone))) return give_up(watcher, zone), NULL;
   return zone->changed <= TREE_CHANGED_MAX ? zone : NULL;
 }
@@ -327,10 +336,13 @@ static void on_question(struct watcher *watcher, size_t which) {
   watcher->client[which] = watcher->client[--watcher->clients];
 }
 
-static void on_client(struct watcher *watcher) {
+/* -1 without a descriptor for it: that would come again at once, as long as there are so many clients. */
+static int on_client(struct watcher *watcher) {
   int client = accept4(watcher->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (client >= 0 && (watcher->clients == CLIENTS_MAX || !peer_is_same_user(client))) close(client);
-  else if (client >= 0) watcher->client[watcher->clients++] = client;
+  if (client < 0) return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED ? 0 : -1;
+  if (watcher->clients == CLIENTS_MAX || !peer_is_same_user(client)) close(client);
+  else watcher->client[watcher->clients++] = client;
+  return 0;
 }
 
 /* ---- its life ---- */
@@ -359,10 +371,10 @@ static int patience(struct watcher *watcher) {
 enum { OWNER, LISTENER, FIRST_ZONE, FIRST_CLIENT = FIRST_ZONE + ZONES_MAX };
 
 /* The loader's pipe, or the events until the first of them. */
-static struct pollfd source_of(const struct zone *zone) { return (struct pollfd){!zone->generation || (!zone->loader && zone->has_pending) ? -1 : zone->loader ? zone->loaded : zone->events, POLLIN, 0}; }
+static struct pollfd source_of(const struct zone *zone) { return (struct pollfd){!zone->generation || (!is_loading(zone) && zone->has_pending) ? -1 : is_loading(zone) ? zone->loaded : zone->events, POLLIN, 0}; }
 
 static void on_zone(struct watcher *watcher, struct zone *zone) {
-  if (zone->loader) return on_loaded(watcher, zone);
+  if (is_loading(zone)) return on_loaded(watcher, zone);
   zone->has_pending = 1;
   zone->read_ns = now_ns();
 }
@@ -382,7 +394,7 @@ static void serve(struct watcher *watcher) {
       if (watched[FIRST_ZONE + i].revents) on_zone(watcher, &watcher->zone[i]);
     for (size_t i = clients; i-- > 0;)
       if (watched[FIRST_CLIENT + i].revents) on_question(watcher, i);
-    if (watched[LISTENER].revents) on_client(watcher);
+    if (watched[LISTENER].revents && on_client(watcher) < 0) return;
   }
 }
 
@@ -418,7 +430,7 @@ static int stand_apart(int place, int owner) {
 static _Noreturn void be_watcher(const char *own, int place, int owner) {
   static struct watcher watcher = {.place = 3, .owner = 4};
   if (stand_apart(place, owner) < 0 || lock(watcher.place) < 0) _exit(0);
-  for (struct zone *zone = watcher.zone; zone < watcher.zone + ZONES_MAX; zone++) *zone = (struct zone){.events = -1, .memory = -1, .places = -1, .loaded = -1};
+  for (struct zone *zone = watcher.zone; zone < watcher.zone + ZONES_MAX; zone++) *zone = (struct zone){.events = -1, .memory = -1, .places = -1, .loader = -1, .loaded = -1};
   snprintf(watcher.runs, sizeof watcher.runs, "%s/runs", own);
   watcher.mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
   watcher.listener = listen_in(watcher.place);

@@ -5,11 +5,16 @@
 #include "lib/clock.h"
 #include "lib/syscalls.h"
 #include "lib/tree-index.h"
+#include "lib/tree-question.h"
 #include "lib/walk.h"
 #include "unit.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -26,7 +31,7 @@ static int zone;
 static pid_t watcher;
 static struct tree_index tree;
 
-static void settle(long ms) { nanosleep(&(struct timespec){0, ms * 1000000}, NULL); }
+static void settle(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
 
 static void make_file(const char *path) { close(openat(zone, path, O_CREAT | O_WRONLY, 0600)); }
 
@@ -53,14 +58,25 @@ static void walk_for(const struct tree_index *known, int for_files, struct walk 
   EXPECT_NUMBER(walk_zone(walk), 0);
 }
 
-static void keep_index(int for_files) {
-  struct walk walk;
+static void keep_index_of(struct walk walk) {
   settle(60); /* longer than a change counts as young */
-  walk_for(NULL, for_files, &walk, 2);
+  walk.zone = zone, walk.records = 2;
+  EXPECT_NUMBER(walk_zone(&walk), 0);
   walk_take_index(&walk, &tree);
   walk_free(&walk);
   tree_keep(&tree, zone, runs);
   tree_free(&tree);
+}
+
+static void keep_index(int for_files) { keep_index_of((struct walk){.for_git = 1, .for_empty = 1, .for_set_id = for_files}); }
+
+/* For other patterns: a watcher takes it for another zone. */
+static uint64_t keep_another_index(int number) {
+  char pattern[16];
+  struct hide hide = {base, (const char *[]){pattern}, 1};
+  snprintf(pattern, sizeof pattern, "p%d", number);
+  keep_index_of((struct walk){.for_git = 1, .for_empty = 1, .hide = &hide});
+  return hide_sum(&hide);
 }
 
 static void make_own(void) {
@@ -80,19 +96,34 @@ static int has_missed_one(void) {
   return access(path, F_OK) == 0;
 }
 
-static void note_child(pid_t child, const void *context) {
-  (void)context;
-  watcher = child;
+static void note_child(pid_t child, const void *before) {
+  if (child != *(const pid_t *)before) watcher = child;
 }
 
-/* Until it has an answer. */
-static void await_answer(struct tree_index *index) {
-  for (uint64_t end = now_ns() + 20 * SECOND_NS; now_ns() < end; settle(5)) {
-    tree_read(index, zone, 0, runs);
-    if (index->generation) return;
+/* Is it answered within that time? */
+static int has_answer(struct tree_index *index, uint64_t hides, long ms) {
+  for (uint64_t end = now_ns() + (uint64_t)ms * 1000000; now_ns() < end; settle(5)) {
+    tree_read(index, zone, hides, runs);
+    if (index->generation) return 1;
     tree_free(index);
   }
-  EXPECT(!"a watcher that answers");
+  return 0;
+}
+
+static int is_answered(uint64_t hides, long ms) {
+  struct tree_index index = {0};
+  int is = has_answer(&index, hides, ms);
+  tree_free(&index);
+  return is;
+}
+
+static void await_answer(struct tree_index *index) { EXPECT(has_answer(index, 0, 20000)); }
+
+static int ends(pid_t child) {
+  struct pollfd end = {sys_pidfd_open(child), POLLIN, 0};
+  int is = poll(&end, 1, 20000) == 1;
+  close(end.fd);
+  return is;
 }
 
 static void await_watcher(void) {
@@ -107,16 +138,19 @@ static void index_zone(int for_files) {
   keep_index(for_files);
 }
 
-static void start_watcher(void) {
+/* `host` may be a child. */
+static void start_watcher_of(pid_t host) {
   tree_read(&tree, zone, 0, runs);
   EXPECT(tree.bytes && !tree.generation && has_missed_one());
   tree_free(&tree);
-  int self = sys_pidfd_open(getpid());
-  tree_watcher_start(own, self);
-  close(self);
-  EXPECT(!has_missed_one() && children_each(note_child, NULL) == 1);
+  int owner = sys_pidfd_open(host);
+  tree_watcher_start(own, owner);
+  close(owner);
+  EXPECT(!has_missed_one() && children_each(note_child, &host) > 0);
   await_watcher();
 }
+
+static void start_watcher(void) { start_watcher_of(getpid()); }
 
 static void watch_zone(int for_files) {
   index_zone(for_files);
@@ -212,6 +246,8 @@ UNIT("a watcher whose queue ran over, that answers late or has ended is not beli
   EXPECT(mkdirat(zone, "d8/e9/.git", 0700) == 0);
   expect_same(0, 3); /* and not by the answer to the question before */
   await_watcher();
+  settle(1500);
+  EXPECT(mkdirat(zone, "d9/new", 0700) == 0); /* however long it was up */
   EXPECT(kill(watcher, SIGSTOP) == 0);
   for (int i = 0; i < 9000; i++) snprintf(path, sizeof path, "d2/e%d/file", i % 2), make_file(path), unlinkat(zone, path, 0);
   EXPECT(mkdirat(zone, "d7/e9/.git", 0700) == 0);
@@ -239,3 +275,151 @@ UNIT("a new index takes the place of the one that is watched") {
   EXPECT_NUMBER(expect_same(0, 1), 0);
   end_zone();
 }
+
+UNIT("an index that a run could not use gives way to the one that it has made") {
+  watch_zone(0);
+  EXPECT(!tree.has_files);
+  tree_free(&tree);
+  keep_index(1);
+  for (int tries = 0; tries < 100 && !tree.has_files; tries++, settle(20)) await_watcher();
+  EXPECT(tree.has_files);
+  EXPECT_NUMBER(expect_same(1, 1), 0);
+  end_zone();
+}
+
+UNIT("more zones than a watcher holds do not drive each other out") {
+  uint64_t hides[9];
+  watch_zone(0);
+  for (int i = 0; i < 8; i++) {
+    hides[i] = keep_another_index(i);
+    EXPECT_NUMBER(is_answered(hides[i], i < 7 ? 20000 : 200), i < 7);
+  }
+  for (int i = 0; i < 7; i++) EXPECT(is_answered(hides[i], 1));
+  end_zone();
+}
+
+UNIT("the memory of a watcher of another version is not read") {
+  struct tree_index other;
+  watch_zone(0);
+  int memory = memfd_create("index", MFD_CLOEXEC);
+  EXPECT(write(memory, tree.bytes, tree.size) == (ssize_t)tree.size);
+  EXPECT_NUMBER(tree_map(&other, memory, tree.size - 1), -1);
+  EXPECT_NUMBER(tree_map(&other, memory, tree.size), 0);
+  EXPECT_NUMBER(munmap(other.bytes, other.size), 0);
+  const char *format = memmem(tree.bytes, tree.size, "tree index", 10);
+  EXPECT(format && pwrite(memory, "T", 1, format - tree.bytes) == 1);
+  EXPECT_NUMBER(tree_map(&other, memory, tree.size), -1);
+  close(memory);
+  end_zone();
+}
+
+UNIT("a watcher is the only one, and ends with its host") {
+  char path[160];
+  index_zone(0);
+  pid_t host = fork(), first;
+  if (host == 0) pause(), _exit(0);
+  start_watcher_of(host);
+  first = watcher;
+  snprintf(path, sizeof path, "%s/trees/" WATCHER_WANTED, own), make_file(path);
+  int owner = sys_pidfd_open(getpid());
+  tree_watcher_start(own, owner);
+  close(owner);
+  EXPECT(!has_missed_one());
+  children_each(note_child, &first);
+  EXPECT(watcher == first || watcher == host || (ends(watcher) && waitpid(watcher, NULL, 0) == watcher));
+  watcher = first;
+  EXPECT(kill(host, SIGKILL) == 0 && waitpid(host, NULL, 0) == host);
+  EXPECT(ends(watcher));
+  snprintf(path, sizeof path, "%s/trees/" WATCHER_SOCKET, own);
+  EXPECT(access(path, F_OK) < 0);
+  end_zone();
+}
+
+UNIT("a watcher with too few descriptors for its clients ends") {
+  struct rlimit before, few;
+  char path[160];
+  int client[64];
+  index_zone(0);
+  EXPECT(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  few = (struct rlimit){48, before.rlim_max};
+  EXPECT(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  start_watcher();
+  EXPECT(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  snprintf(path, sizeof path, "%s/trees", own);
+  int place = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  for (int i = 0; i < 64; i++) client[i] = tree_connect(place);
+  EXPECT(ends(watcher));
+  EXPECT(mkdirat(zone, "d9/e9/.git", 0700) == 0);
+  expect_same(0, 2);
+  for (int i = 0; i < 64; i++)
+    if (client[i] >= 0) close(client[i]);
+  close(place);
+  end_zone();
+}
+
+/* As root, in another mount namespace. */
+static void in_own_mounts(void (*run)(void)) {
+  int status = 0;
+  if (geteuid() != 0) return;
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    EXPECT(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+    run();
+    fflush(stdout), _exit(unit_has_failed());
+  }
+  EXPECT(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void take_a_share(void) {
+  char path[160];
+  index_zone(0);
+  uint64_t hides = keep_another_index(0);
+  snprintf(path, sizeof path, "%s/most", base);
+  FILE *most = fopen(path, "w");
+  fprintf(most, "%d\n", 6 * WIDTH * WIDTH);
+  fclose(most);
+  EXPECT(mount(path, "/proc/sys/fs/inotify/max_user_watches", NULL, MS_BIND, NULL) == 0);
+  start_watcher();
+  EXPECT(!is_answered(hides, 300));
+  EXPECT(umount2("/proc/sys/fs/inotify/max_user_watches", MNT_DETACH) == 0);
+  end_zone();
+}
+
+UNIT("a watcher leaves most of a user's watches to others") { in_own_mounts(take_a_share); }
+
+static void ask_in_vain(void) {
+  char path[160];
+  snprintf(path, sizeof path, "%s/zone", base);
+  close(zone);
+  zone = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  EXPECT(!is_answered(0, 300));
+}
+
+UNIT("a run in another mount namespace, whose mounts a watcher does not hear of, asks for the times") {
+  watch_zone(0);
+  in_own_mounts(ask_in_vain);
+  end_zone();
+}
+
+/* By the walk of root: the mounted file is changed by the name that it has elsewhere. */
+static void mount_both(void) {
+  char other[160], directory[160], own_name[160], file[160];
+  watch_zone(1);
+  snprintf(other, sizeof other, "%s/other", base), snprintf(directory, sizeof directory, "%s/zone/d6/e6", base);
+  snprintf(own_name, sizeof own_name, "%s/own", base), snprintf(file, sizeof file, "%s/zone/d7/e7/file", base);
+  EXPECT(mount(other, directory, NULL, MS_BIND, NULL) == 0);
+  expect_same(1, 2);
+  make_file(own_name);
+  EXPECT(mount(own_name, file, NULL, MS_BIND, NULL) == 0);
+  tree_free(&tree);
+  keep_index(1);
+  await_watcher();
+  expect_same(1, 2);
+  EXPECT(chmod(own_name, 04700) == 0);
+  expect_same(1, 3);
+  EXPECT(umount2(directory, MNT_DETACH) == 0 && umount2(file, MNT_DETACH) == 0);
+  end_zone();
+}
+
+UNIT("a directory and a file that are mounted in a zone are looked at") { in_own_mounts(mount_both); }

@@ -43,6 +43,8 @@ void unit_expect_text(const char *got, const char *want, const char *what, const
   printf("%s:\n       expected %s\n       got      %s\n", what, want, got ? got : "(null)");
 }
 
+int unit_has_failed(void) { return has_failed; }
+
 const char *unit_directory(void) {
   static char path[32];
   strcpy(path, "/tmp/llm-do-unit-XXXXXX");

@@ -23,6 +23,9 @@ void unit_expect(int holds, const char *claim, const char *file, int line);
 void unit_expect_number(long long got, long long want, const char *what, const char *file, int line);
 void unit_expect_text(const char *got, const char *want, const char *what, const char *file, int line);
 
+/* Whether an expectation of this unit has failed: for a child, whose own ones its parent does not hear of. */
+int unit_has_failed(void);
+
 /* A new directory below /tmp, whose path is the answer until the next one is made; and its end, with all that is in it. */
 const char *unit_directory(void);
 void unit_remove(const char *path);
