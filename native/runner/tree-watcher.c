@@ -66,7 +66,7 @@ struct zone {
   size_t watches;
   uint8_t *has_changed;
   uint32_t changed;    /* so many have */
-  int has_pending;     /* events wait to be read */
+  int has_pending;     /* events wait to be read, or may */
   uint64_t begun_ns, load_ns, asked_ns, read_ns;
 };
 
@@ -167,8 +167,9 @@ static int on_event(struct zone *zone, const struct inotify_event *event) {
 static int drain(struct zone *zone) {
   static char room[64 << 10] __attribute__((aligned(64)));
   int left = 0;
-  zone->has_pending = 0;
   if (ioctl(zone->events, FIONREAD, &left) < 0) return -1;
+  zone->has_pending = left > 0; /* more will come, and waits until it is due */
+  zone->read_ns = now_ns();
   while (left > 0) {
     ssize_t got = read(zone->events, room, sizeof room);
     if (got < 0 && errno == EINTR) continue;
@@ -349,14 +350,12 @@ static int on_client(struct watcher *watcher) {
 
 /* Events are read a while after the first of them. Returns when something is due, UINT64_MAX = nothing is. */
 static uint64_t look_after(struct watcher *watcher, struct zone *zone, uint64_t now) {
+  uint64_t end = zone->asked_ns + ZONE_IDLE_NS;
   if (!zone->generation) return UINT64_MAX;
-  uint64_t end = zone->asked_ns + ZONE_IDLE_NS, due = zone->read_ns + DRAIN_NS;
   if (end <= now) return drop(zone), UINT64_MAX;
-  if (!zone->has_pending) return end;
-  if (due > now) return due < end ? due : end;
-  zone->read_ns = now;
-  if (drain(zone) < 0) give_up(watcher, zone);
-  return now;
+  if (zone->has_pending && zone->read_ns + DRAIN_NS <= now && drain(zone) < 0) return give_up(watcher, zone), UINT64_MAX;
+  uint64_t due = zone->has_pending ? zone->read_ns + DRAIN_NS : end;
+  return due < end ? due : end;
 }
 
 static int patience(struct watcher *watcher) {
