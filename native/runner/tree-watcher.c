@@ -104,11 +104,17 @@ static size_t watches_max(void) {
   return size > 0 ? strtoul(text, NULL, 10) / WATCHES_SHARE : 0;
 }
 
+/* A client with the root of another zone would have that zone's index taken for this one's. */
+static int is_root_of(const struct tree_question *key, int root, const struct tree_index *index) {
+  struct stat status;
+  return fstat(root, &status) == 0 && status.st_ino == key->inode && index->device == key->device && index->mount == key->mount;
+}
+
 /* Returns 0 with the memory filled. */
 static int load(const struct zone *zone, int root, const char *runs, size_t watches) {
   struct tree_index index;
   tree_read_kept(&index, root, zone->key.hides, runs);
-  if (!index.bytes || index.mount != zone->key.mount || watches + index.directories > watches_max()) return -1;
+  if (!index.bytes || !is_root_of(&zone->key, root, &index) || watches + index.directories > watches_max()) return -1;
   size_t size = index.directories * sizeof(struct placed);
   if (write_all(zone->memory, index.bytes, index.size) < 0 || ftruncate(zone->places, (off_t)size) < 0) return -1;
   struct load load = {zone->events, 0, mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, zone->places, 0)};

@@ -423,3 +423,26 @@ static void mount_both(void) {
 }
 
 UNIT("a directory and a file that are mounted in a zone are looked at") { in_own_mounts(mount_both); }
+
+UNIT("what a watcher is told of another directory is not taken for the zone's") {
+  char path[160];
+  struct tree_question question = {0};
+  struct tree_answer answer;
+  struct stat status;
+  index_zone(0);
+  snprintf(path, sizeof path, "%s/other", base);
+  int true_zone = zone, other = zone = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  keep_index(0);
+  start_watcher();
+  tree_free(&tree);
+  zone = true_zone;
+  EXPECT(fstat(zone, &status) == 0 && tree_is_trusted(zone, &question.device, &question.mount));
+  question.inode = status.st_ino;
+  snprintf(path, sizeof path, "%s/trees", own);
+  int place = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), client = tree_connect(place);
+  EXPECT(!tree_ask(client, &question, &other, &answer));
+  close(client), close(place);
+  await_watcher();
+  expect_same(0, 1);
+  end_zone();
+}
