@@ -110,7 +110,7 @@ def leave(server):
 
 def fork_server(directory):
     other = outside() if asked['who'] == 'outside' else None
-    server = start(['--fork-server', directory], [(theirs.fileno(), 4)], stdin=subprocess.DEVNULL)
+    server = start(['--fork-server', directory, directory], [(theirs.fileno(), 4)], stdin=subprocess.DEVNULL)
     ready = ours.recv(1) == b'\0'
     if other:
         if ready: other.sendall(str(server.pid).encode())
