@@ -108,7 +108,9 @@ static void sweep_find(struct guard *guard, const struct guard_zone *zone, const
 static void keep_index(const struct guard *guard, struct guard_zone *zone, struct walk *walk) {
   if (walk && walk->records) zone->listed += walk->listed;
   if (walk && walk->records && walk->listed > 0) walk_take_index(walk, &zone->tree);
-  if (guard->runs && !zone->tree.generation && zone->listed > zone->tree.directories / STALE_SHARE) tree_keep(&zone->tree, zone->fd, guard->runs);
+  if (!guard->runs || zone->tree.generation || zone->listed <= zone->tree.directories / STALE_SHARE) return;
+  if (tree_is_kept(&zone->tree)) tree_keep(&zone->tree, zone->fd, guard->runs);
+  else if (zone->was_kept) tree_forget(zone->fd, hide_sum(&zone->hide), guard->runs); /* each run would ask for the times of what is gone */
 }
 
 /* Only directories that have changed since the run began are listed, and the next run lists only those that change later. */

@@ -210,6 +210,7 @@ static int look_through(struct guard *guard, struct guard_zone *zone) {
   struct walk walk = {.zone = zone->fd, .for_git = zone->has_git, .for_empty = 1, .for_set_id = sets_ids, .hide = zone->hide.patterns ? &zone->hide : NULL, .for_names = guard->for_layers,
                       .entries_max = entries_max(guard), .known = &zone->tree, .records = (zone->has_git || zone->hide.patterns) && !guard->for_layers};
   if (walk.records && guard->runs) tree_read(&zone->tree, zone->fd, hide_sum(walk.hide), guard->runs);
+  zone->was_kept = zone->tree.bytes != NULL;
   int done = !walk.for_git && !walk.for_set_id && !walk.hide ? 0 : walk_zone(&walk) < 0 ? mark_unwalked(guard, zone, &walk) : close_finds(guard, zone, &walk);
   int error = errno;
   zone->listed = walk.listed;

@@ -90,6 +90,7 @@ struct guard_zone {
   struct tree_index tree; /* directories as they were at the last look through the zone */
   uint8_t *same;          /* of each of them, by a look just now; NULL = all are to be looked at */
   size_t listed;          /* of them then */
+  int was_kept;           /* an earlier run has kept an index */
 };
 
 /* Something that was made in spite of its protection. */

@@ -369,3 +369,12 @@ void tree_keep(const struct tree_index *index, int zone, const char *runs) {
   }
   if (place >= 0) close(place);
 }
+
+void tree_forget(int zone, uint64_t hides, const char *runs) {
+  char name[64];
+  unsigned char secret[SECRET_BYTES];
+  struct status root;
+  int place = tree_open_place(runs, 0, secret);
+  if (place >= 0 && name_of(zone, hides, name, sizeof name, &root) == 0) (void)unlinkat(place, name, 0);
+  if (place >= 0) close(place);
+}

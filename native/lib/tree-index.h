@@ -136,3 +136,5 @@ void tree_read(struct tree_index *index, int zone, uint64_t hides, const char *r
 int tree_is_kept(const struct tree_index *index);
 /* Keeps it if so. What cannot be kept is listed again. */
 void tree_keep(const struct tree_index *index, int zone, const char *runs);
+/* Removes the one that is kept. */
+void tree_forget(int zone, uint64_t hides, const char *runs);

@@ -64,7 +64,7 @@ struct zone {
   struct tree_index index;
   uint32_t *of_watch;  /* by the number of a watch: the directory in the index */
   size_t watches;
-  uint8_t *has_changed;
+  uint32_t *has_changed; /* behind it: of each directory */
   uint32_t changed;    /* so many have */
   int has_pending;     /* events wait to be read, or may */
   uint64_t begun_ns, load_ns, asked_ns, read_ns;
@@ -142,7 +142,7 @@ static void drop(struct zone *zone) {
   for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
     if (fds[i] >= 0) close(fds[i]);
   if (zone->index.bytes) munmap(zone->index.bytes, zone->index.size);
-  free(zone->of_watch), free(zone->has_changed);
+  free(zone->of_watch);
   *zone = (struct zone){.events = -1, .memory = -1, .places = -1, .loader = -1, .loaded = -1};
 }
 
@@ -201,9 +201,9 @@ static size_t most_watches(const struct placed *placed, uint32_t count) {
 static int take_places(struct zone *zone, const struct placed *placed) {
   uint32_t count = zone->index.directories;
   zone->watches = most_watches(placed, count);
-  zone->of_watch = malloc(zone->watches * sizeof *zone->of_watch + 1);
-  zone->has_changed = calloc(count, 1);
-  if (!zone->of_watch || !zone->has_changed) return -1;
+  zone->of_watch = calloc(zone->watches + count, sizeof *zone->of_watch);
+  if (!zone->of_watch) return -1;
+  zone->has_changed = zone->of_watch + zone->watches;
   memset(zone->of_watch, 0xff, zone->watches * sizeof *zone->of_watch);
   for (uint32_t at = 0; at < count; at++) {
     if (placed[at].has_changed || (placed[at].watch < 0 && zone->index.directory[at].state.inode)) note_change(zone, at);

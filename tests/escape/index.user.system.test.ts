@@ -10,6 +10,8 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
+  statSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -93,6 +95,25 @@ describeWith('userns', 'a large writable zone', () => {
     // The control: an ordinary file in the same place stays.
     expect((await settled('echo x >a7/b7/c/file')).reason).toBe('exit')
     appendFileSync(join(zone, 'a7/b7/c/file'), 'y')
+    await remove()
+  })
+
+  test('that has become small leaves no index', async () => {
+    const { path: zone, remove } = await newDirectory()
+    const indexes = (): readonly string[] =>
+      readdirSync(join(ownDirectory(process.env, process.getuid?.() ?? 0), 'trees')).filter((name) =>
+        name.includes(`-${statSync(zone).ino.toString(16)}-`),
+      )
+    const settled = async (): Promise<void> => {
+      await setTimeout(SETTLED_MS)
+      expect((await runForResult(['--rw', '.', '--', 'true'], { cwd: zone })).reason).toBe('exit')
+    }
+    for (const path of paths) mkdirSync(join(zone, path), { recursive: true })
+    await settled()
+    expect(indexes()).toHaveLength(1)
+    for (const name of readdirSync(zone)) rmSync(join(zone, name), { recursive: true })
+    await settled()
+    expect(indexes()).toEqual([])
     await remove()
   })
 })
