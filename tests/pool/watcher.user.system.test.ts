@@ -7,6 +7,7 @@ import { runCli } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { commOf, descendantsOf } from '../support/processes.ts'
+import { checkoutFor, currentUser } from '../support/users.ts'
 import { startPool, type TestPool, until } from './pool.ts'
 
 /** So many that a run asks a watcher. */
@@ -72,6 +73,26 @@ describeWith(['userns', 'strace'], 'a large zone of a pool', () => {
       async () => (existsSync(socket) || commOf(watcher) === 'watcher' ? undefined : true),
       'the end of the watcher',
     )
+  })
+})
+
+describeWith(['userns'], 'a large zone of a program with the library', () => {
+  test('is watched until its end, also where no other program of the user has run', async () => {
+    const runtime = await temporaryDirectory()
+    const socket = join(process.geteuid?.() === 0 ? '/run' : runtime, 'llm-do/trees/.watcher')
+    const text = `
+      import { existsSync } from 'node:fs'
+      import { openSandbox } from ${JSON.stringify(join(checkoutFor(currentUser()), 'dist/index.js'))}
+      const sandbox = await openSandbox({ policy: { zones: [{ hostPath: '.', mode: 'rw' }] }, warm: 0 })
+      while (!existsSync(${JSON.stringify(socket)})) await sandbox.exec({ command: ['true'] })
+      console.log('watched')
+      await sandbox.close()`
+    const { stdout } = await execa(process.execPath, ['--input-type=module', '-e', text], {
+      cwd: await largeZone(),
+      env: { XDG_RUNTIME_DIR: runtime },
+    })
+    expect(stdout).toBe('watched')
+    await until(async () => (existsSync(socket) ? undefined : true), 'the end of the watcher')
   })
 })
 

@@ -11,6 +11,7 @@ import type { Socket } from 'node:net'
 import { getPriority, tmpdir } from 'node:os'
 import { FORK_SERVER_FD, RUN_FD } from '../../contract.ts'
 import { ownDirectory } from '../../host/own-directory.ts'
+import { takeSecret } from '../../host/secret.ts'
 import { hostCall } from '../../os/native-programs.ts'
 import { FramedLine } from './run-protocol.ts'
 
@@ -36,8 +37,10 @@ class ForkServer {
     const stdio = Array.from({ length: RUN_FD + 1 }, (_, fd) =>
       fd === RUN_FD ? ('pipe' as const) : ('ignore' as const),
     )
-    const own = ownDirectory(process.env, process.geteuid?.() ?? 0)
-    const { argv } = hostCall('launch', ['--fork-server', tmpdir(), own])
+    const { env } = process
+    const uid = process.geteuid?.() ?? 0
+    takeSecret({ env, uid }) // Without it no index of a large zone is kept, and nothing is watched.
+    const { argv } = hostCall('launch', ['--fork-server', tmpdir(), ownDirectory(env, uid)])
     this.child = spawn(file, argv, { env: {}, cwd: '/', stdio })
     for (const event of ['error', 'exit']) this.child.once(event, () => this.fail())
     this.child.unref()
