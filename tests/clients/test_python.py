@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Callable, List
+from typing import Any, Callable, List
 
 import llm_do_exec
 import pytest
@@ -287,6 +287,31 @@ class TestNothingIsLeft:
             # The program has ended, and nothing that it started runs on.
             assert processes_with(mark) == []
 
+        asyncio.run(cancelled())
+
+    def test_of_a_task_that_is_cancelled_as_it_starts(
+        self, mark: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        start = asyncio.create_subprocess_exec
+        is_up = asyncio.Event()
+
+        async def start_slowly(*words: str, **how: Any) -> asyncio.subprocess.Process:
+            process = await start(*words, **how)
+            while not (workspace / 'up').exists():
+                await asyncio.sleep(0.01)
+            is_up.set()
+            await asyncio.sleep(0.1)
+            return process
+
+        async def cancelled() -> None:
+            task = asyncio.ensure_future(run_async(endless(mark), policy=WRITABLE))
+            await is_up.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert processes_with(mark) == []
+
+        monkeypatch.setattr(asyncio, 'create_subprocess_exec', start_slowly)
         asyncio.run(cancelled())
 
     def test_of_an_exception_in_the_calling_thread(self, mark: str, workspace: Path) -> None:

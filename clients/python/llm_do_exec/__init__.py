@@ -402,10 +402,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 async def _run_async(call: _Call, stdin: Optional[Stdin]) -> Result:
     data, source = _input(stdin)
-    pipe = subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *call.argv, env=call.env, cwd=call.cwd, stdin=source, stdout=pipe, stderr=pipe
-    )
+    process = await _start_async(call, source)
     try:
         stdout, stderr = await process.communicate(data)
     except asyncio.CancelledError:
@@ -415,6 +412,23 @@ async def _run_async(call: _Call, stdin: Optional[Stdin]) -> Result:
         _signal(process.terminate)
         raise
     return _result_of(stdout, stderr, process.returncode)
+
+
+async def _start_async(call: _Call, source: Any) -> asyncio.subprocess.Process:
+    """A cancelled start would kill the program, which could not end its sandbox. So a cancelled task waits for the start."""
+    pipe = subprocess.PIPE
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *call.argv, env=call.env, cwd=call.cwd, stdin=source, stdout=pipe, stderr=pipe
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await asyncio.wait([starting])
+        if not starting.cancelled() and starting.exception() is None:
+            await asyncio.shield(_end_async(starting.result()))
+        raise
 
 
 async def _end_async(process: asyncio.subprocess.Process) -> None:
