@@ -226,7 +226,8 @@ describeWith(['git', 'userns'], 'in a repository with a submodule and a worktree
       },
     })
     const { outcome } = await planned.run()
-    expect([outcome.reason, outcome.exitCode]).toEqual(['exit', 0])
+    const stderr = Buffer.concat([outcome.stderr.head, outcome.stderr.tail]).toString()
+    expect([outcome.reason, outcome.exitCode, stderr]).toEqual(['exit', 0, expect.anything()])
   })
 
   test('control: without the protection all of it can be moved, changed and made', async () => {
