@@ -1,7 +1,7 @@
 /** The fork server: as its owner and as somebody else by hand, and as the library's runs use it. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { readdir, readFile, rename } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -169,15 +169,26 @@ describeWith(['bwrap', 'userns'], 'runs by a fork server', () => {
 
 /** The first piece of stdin comes when the command has begun and its launcher has been killed, and before this process has read a word of it. */
 async function* inputAfterTheEnd(server: number, made: string) {
-  const all = [server, ...childrenOf(server)]
-  for (const pid of all) process.kill(pid, 'SIGSTOP')
+  process.kill(server, 'SIGSTOP')
+  waitBusily(() => readOr(`/proc/${server}/stat`).includes(') T '))
+  const launchers = childrenOf(server)
+  for (const pid of launchers) signalIfThere(pid, 'SIGSTOP')
   // No launcher has read what was sent before they continue.
   for (let turns = 0; turns < 20; turns += 1) await new Promise(setImmediate)
-  for (const pid of all) process.kill(pid, 'SIGCONT')
-  waitBusily(() => existsSync(made))
-  for (const pid of childrenOf(server)) process.kill(pid, 'SIGKILL')
+  for (const pid of [server, ...launchers]) signalIfThere(pid, 'SIGCONT')
+  waitBusily(() => readOr(made) !== '')
+  for (const pid of childrenOf(server)) signalIfThere(pid, 'SIGKILL')
   waitBusily(() => childrenOf(server).every((pid) => readOr(`/proc/${pid}/stat`).includes(') Z ')))
   yield 'late'
+}
+
+/** The launcher of the run before may just end. */
+function signalIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
 }
 
 function waitBusily(isThere: () => boolean): void {
