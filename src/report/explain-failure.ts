@@ -78,7 +78,7 @@ const SIZE_OF_ZONES = 'launch: size of zones'
 
 /** As root the command has a separate id; an idmapped mount gives a directory to that id, which not every file system supports. */
 const SETUP_FAILURES: readonly SetupRow[] = [
-  ['init: chdir', 'ENOENT', 'there is no directory PATH', 'create it first, or start in another directory'],
+  ['init: chdir', 'ENOENT', 'the directory PATH does not exist', 'create it, or start in another directory'],
   [
     'init: chdir',
     'EACCES',
@@ -149,7 +149,7 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     'launch: protect',
     'EACCES',
     'PATH cannot be looked at (permission denied), so nothing could say whether what the host runs or obeys lies in it',
-    'chmod u+rwx PATH, if you own it; or make each directory beside it a zone; or make the zone read-only',
+    'chmod u+rwx PATH, if you own it; or mount its sibling directories as separate zones; or mount the zone with --ro',
   ],
   [
     'launch: protect',
@@ -185,7 +185,7 @@ const SETUP_FAILURES: readonly SetupRow[] = [
     'launch: mount below a cow zone',
     undefined,
     'an overlay would show what lies under the mount, and take the changes to that',
-    'umount PATH; or make each directory beside it a zone, and show the mount with --ro PATH',
+    'umount PATH; or mount its sibling directories as separate zones, and PATH with --ro PATH',
   ],
   [
     'launch: go on with layer',

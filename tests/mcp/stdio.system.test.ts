@@ -50,7 +50,7 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp', () => {
     const nowhere = await call('run_command', { command: 'pwd', cwd: 'nowhere' })
     expect(nowhere).toMatchObject({
       isError: true,
-      data: { error: { message: expect.stringMatching(/there is no directory .*\/nowhere$/) } },
+      data: { error: { message: expect.stringMatching(/the directory .*\/nowhere does not exist$/) } },
     })
     const late = await call('run_command', { command: 'echo begun; exec sleep 300', timeout_ms: 3000 })
     expect(late.data).toMatchObject({

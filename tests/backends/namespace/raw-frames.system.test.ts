@@ -67,7 +67,7 @@ describeWith(['bwrap', 'userns'], 'a cold runner', () => {
       expect(await speak(file, frames as readonly Frame[])).toEqual({ status: 125, frames: [] })
   })
 
-  test('ends a command whose output cannot be sent any more', async () => {
+  test('ends a command whose output has no reader', async () => {
     const to = { file: await launchFile(), descriptors: 0, deaf: true }
     // It has no other sign of it: the connection is open in the other direction.
     expect(await speakTo<Answer>([run('/usr/bin/yes')], to)).toMatchObject({ status: 143 })

@@ -424,7 +424,7 @@ static void mount_both(void) {
 
 UNIT("a directory and a file that are mounted in a zone are looked at") { in_own_mounts(mount_both); }
 
-UNIT("what a watcher is told of another directory is not taken for the zone's") {
+UNIT("a watcher rejects a client that sends the root of another zone") {
   char path[160];
   struct tree_question question = {0};
   struct tree_answer answer;
