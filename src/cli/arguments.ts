@@ -9,6 +9,7 @@ import type { GivenOptions } from '../policy/option-layer.ts'
 import { listWords } from '../text/choices.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { commanderProblem, optionFor } from './commander.ts'
+import { withoutFlags } from './exec-arguments.ts'
 import {
   type ArgumentDeclaration,
   type FlagDeclaration,
@@ -35,10 +36,7 @@ export function parseArguments(
   words: readonly string[],
   options: readonly ExplainedOption[] = [],
 ): Arguments | { readonly help: string } {
-  // Behind `--` everything belongs to the command, and commander would drop the `--` itself.
-  const action = declaration.actions?.find(({ name }) => name === words[0])
-  const end = (action ?? declaration).takesCommandLine === true ? words.indexOf('--') : -1
-  const own = end === -1 ? words : words.slice(0, end)
+  const { own, rest } = ownWords(declaration, words)
   const found: { help: string; parsed: Arguments } = { help: '', parsed: { operands: [], flags: {} } }
   const root = commandFor({ declaration, path: declaration.name, words: own, options, found })
   try {
@@ -48,7 +46,16 @@ export function parseArguments(
     throw error
   }
   const { parsed } = found
-  return end === -1 ? parsed : { ...parsed, operands: [...parsed.operands, ...words.slice(end)] }
+  return { ...parsed, operands: [...parsed.operands, ...rest] }
+}
+
+/** A command line of exec is not for commander, which would take words of the command for flags. */
+function ownWords({ name, flags = [], actions = [], ...declaration }: SubcommandDeclaration, words: readonly string[]) {
+  const action = actions.find((one) => one.name === words[0])
+  if ((action ?? declaration).takesCommandLine !== true) return { own: words, rest: [] }
+  if (action === undefined) return withoutFlags(words, { path: name, flags })
+  const divided = withoutFlags(words.slice(1), { path: `${name} ${action.name}`, flags: action.flags ?? [] })
+  return { ...divided, own: [action.name, ...divided.own] }
 }
 
 interface Building {
@@ -73,11 +80,11 @@ function commandFor(building: Building): Command {
     .configureHelp({ commandUsage: () => `llm-do ${path} ${usageOf(declaration)}`.trimEnd() })
     .helpOption('-h, --help', 'Print this text.')
     .helpCommand(false)
-    .allowUnknownOption(takesCommandLine)
-    .allowExcessArguments(takesCommandLine)
+    .allowExcessArguments(false)
     .configureOutput({ writeOut, writeErr: () => undefined, getOutHelpWidth })
     .exitOverride((error) => refuse({ error, declaration, path, options, command }))
   if (declaration.execOptions !== undefined) command.addHelpText('after', SHARED_OPTIONS)
+  if (takesCommandLine) command.addHelpText('after', ALL_OPTIONS)
   for (const operand of operands) command.addArgument(argumentFor(path, operand))
   const hint = `llm-do ${path} ${usageOf(declaration)}`
   const ownOptions = [...flags.map(flagFor(words, hint)), ...execOptionsOf(building)]
@@ -122,6 +129,7 @@ const flagFor =
     option: optionFor(flag, { words, hint }),
   })
 
+const ALL_OPTIONS = '\nAlso the options of llm-do exec: llm-do exec --help\n'
 const SHARED_OPTIONS = '\nAlso the options of llm-do exec that set the policy: llm-do exec --help\n'
 
 /** The help of exec has them. */

@@ -14,6 +14,7 @@ import { OPTIONS, type OptionDeclaration, takesNextWord } from '../policy/option
 import { shellWord } from '../report/hints.ts'
 import { commanderProblem, optionFor } from './commander.ts'
 import { type Foreign, foreignLine, foreignOptionAt, isImage } from './foreign-options.ts'
+import type { FlagDeclaration, Verb } from './subcommands.ts'
 import { usageError } from './usage-error.ts'
 
 export interface CommandLine {
@@ -32,7 +33,8 @@ export interface CommandLine {
   readonly given: GivenOptions
 }
 
-const HINT = 'llm-do exec --help'
+const EXEC: Verb = { path: 'exec', flags: [] }
+const helpOf = ({ path }: Verb): string => `llm-do ${path} --help`
 
 /** Options of the command line itself: no policy, no twin in the environment. */
 export const OWN_OPTIONS = [
@@ -44,6 +46,8 @@ export const OWN_OPTIONS = [
 const DECLARED = new Map<string, OptionDeclaration>(OPTIONS.map((option) => [`--${option.name}`, option]))
 
 interface OwnOptions {
+  /** Places of the words that are flags of the verb. */
+  readonly ofVerb: readonly number[]
   /** As they are written, but with the value that `--json` leaves out, and in our words where they are another program's. */
   readonly own: readonly string[]
   /** Options of other programs. */
@@ -53,13 +57,27 @@ interface OwnOptions {
 
 const nameIn = (word: string): string => word.split('=')[0] ?? word
 
+interface Reading {
+  readonly words: readonly string[]
+  readonly flags: readonly FlagDeclaration[]
+  readonly isEnd: (word: string, at: number) => boolean
+}
+
 /** Goes on behind an unknown option: commander refuses it. */
-function ownOptions(words: readonly string[], from: number, isEnd: (word: string, at: number) => boolean): OwnOptions {
+function ownOptions({ words, flags, isEnd }: Reading, from: number): OwnOptions {
   const own: string[] = []
+  const ofVerb: number[] = []
   const foreign: Foreign[] = []
   let at = from
   for (; at < words.length && !isEnd(words[at] ?? '', at); at += 1) {
     const word = words[at] ?? ''
+    const flag = flags.find(({ name, short }) => nameIn(word) === `--${name}` || word === `-${short}`)
+    if (flag !== undefined) {
+      const last = flag.argument === undefined || word.includes('=') || at + 1 === words.length ? at : at + 1
+      for (; at <= last; at += 1) ofVerb.push(at)
+      at = last
+      continue
+    }
     const other = DECLARED.has(nameIn(word)) ? undefined : foreignOptionAt(words, at)
     if (other !== undefined) {
       foreign.push(other)
@@ -73,51 +91,67 @@ function ownOptions(words: readonly string[], from: number, isEnd: (word: string
     at += 1
     own.push(words[at] ?? '')
   }
-  return { own, foreign, end: at }
+  return { own, ofVerb, foreign, end: at }
 }
 
-type Division = Pick<CommandLine, 'commandAt' | 'optionsEnd' | 'shell' | 'script'> & Pick<OwnOptions, 'own' | 'foreign'>
+type Division = Pick<CommandLine, 'commandAt' | 'optionsEnd' | 'shell' | 'script'> & Omit<OwnOptions, 'end'>
 
 /** Where the options end and the command begins. @throws SandboxError USAGE for `-c` without a script */
-function divide(words: readonly string[], hasBash: boolean): Division {
+function divide(words: readonly string[], hasBash: boolean, verb: Verb): Division {
   const isEnd = (word: string, at: number) =>
     word === '--' || word === '-' || !word.startsWith('-') || shellCallAt(words, at, hasBash) !== undefined
-  const before = ownOptions(words, 0, isEnd)
-  const { end } = before
+  const { end, ...before } = ownOptions({ words, flags: verb.flags, isEnd }, 0)
   const call = shellCallAt(words, end, hasBash)
-  if (call !== undefined) return withShell(words, before, call)
+  if (call !== undefined) return withShell(words, before, call, verb)
   return { ...before, optionsEnd: end, commandAt: [[words[end] === '--' ? end + 1 : end, words.length]] }
 }
 
 /** Options may follow a script; all else there is the script's, `--` too, as with sh. */
-function withShell(words: readonly string[], before: OwnOptions, call: ShellCall): Division {
+function withShell(words: readonly string[], before: Omit<OwnOptions, 'end'>, call: ShellCall, verb: Verb): Division {
   const { shell, from, scriptAt, flag } = call
   const script = words[scriptAt]
-  if (script === undefined) throw usageError(`${flag}: expected SCRIPT, got nothing.`, HINT)
+  if (script === undefined) throw usageError(`${flag}: expected SCRIPT, got nothing.`, helpOf(verb))
   const isOfScript = (word: string) => flag === undefined || !/^--[a-z]/.test(word)
-  const after = ownOptions(words, scriptAt + 1, isOfScript)
+  const after = ownOptions({ words, flags: verb.flags, isEnd: isOfScript }, scriptAt + 1)
   const commandAt: Division['commandAt'] = [
     [from, scriptAt + 1],
     [after.end, words.length],
   ]
   const own = [...before.own, ...after.own]
+  const ofVerb = [...before.ofVerb, ...after.ofVerb]
   const foreign = [...before.foreign, ...after.foreign]
-  return { own, foreign, optionsEnd: from, shell, commandAt, ...(flag !== undefined && { script }) }
+  return { own, ofVerb, foreign, optionsEnd: from, shell, commandAt, ...(flag !== undefined && { script }) }
+}
+
+const HELP: FlagDeclaration = { name: 'help', short: 'h', help: '' }
+
+/** The words of a subcommand that are its flags, and the others: the command line of `exec`, of which readCommandLine gets them. */
+export function withoutFlags(
+  words: readonly string[],
+  verb: Verb,
+): { readonly own: readonly string[]; readonly rest: readonly string[] } {
+  const { ofVerb } = divide(words, false, { ...verb, flags: [...verb.flags, HELP] })
+  return { own: ofVerb.map((at) => words[at] ?? ''), rest: words.filter((_, at) => !ofVerb.includes(at)) }
 }
 
 const argumentOf = (flag: string): string | undefined => DECLARED.get(flag)?.argument
 
-function optionsOf(own: readonly string[]): {
+function optionsOf(
+  own: readonly string[],
+  verb: Verb,
+): {
   readonly given: GivenOptions
   readonly rest: Readonly<Record<string, unknown>>
 } {
+  const hint = helpOf(verb)
   const silent = { writeOut: () => undefined, writeErr: () => undefined }
   const command = new Command('exec').configureOutput(silent).helpOption(false).helpCommand(false)
   command.exitOverride((error) => {
-    throw commanderProblem({ error, prefix: '', hint: HINT, argumentOf })
+    throw commanderProblem({ error, prefix: '', hint, argumentOf })
   })
-  const options = OPTIONS.map((declared) => ({ declared, option: optionFor(declared, { words: own, hint: HINT }) }))
+  const options = OPTIONS.map((declared) => ({ declared, option: optionFor(declared, { words: own, hint }) }))
   for (const { option } of options) command.addOption(option)
+  for (const flag of verb.flags) command.addOption(optionFor(flag, { words: own, hint })) // for near misses
   command.option('-h, --help').option('-V, --version')
   const rest = command.parse([...own], { from: 'user' }).opts()
   const pairs = options.map(({ declared, option }) => [declared.name, rest[option.attributeName()]] as const)
@@ -129,7 +163,8 @@ function optionsOf(own: readonly string[]): {
  * @throws SandboxError USAGE for an unknown option (with the nearest known one), a missing value or a wrong word
  */
 export function readCommandLine(words: readonly string[], hasBash: boolean, around: Around = {}): CommandLine {
-  const { own, foreign, ...division } = divide(words, hasBash)
+  const { verb = EXEC } = around
+  const { own, foreign, ofVerb: _, ...division } = divide(words, hasBash, { ...verb, flags: [] })
   const { shell, commandAt } = division
   const ofCommand = commandAt.flatMap(([from, to]) => words.slice(from, to))
   if (foreign.length > 0) {
@@ -138,7 +173,7 @@ export function readCommandLine(words: readonly string[], hasBash: boolean, arou
   }
   // Without an option there is nothing to parse, and commander takes milliseconds for it.
   const { given, rest } =
-    own.length === 0 ? { given: {}, rest: {} as Readonly<Record<string, unknown>> } : optionsOf(own)
+    own.length === 0 ? { given: {}, rest: {} as Readonly<Record<string, unknown>> } : optionsOf(own, verb)
   return {
     ...division,
     command: [...(shell === undefined ? [] : [shell]), ...ofCommand],
@@ -152,6 +187,8 @@ export function readCommandLine(words: readonly string[], hasBash: boolean, arou
 const LONGEST_HINT = 300
 
 export interface Around {
+  /** `exec` where it is left out. */
+  readonly verb?: Verb
   /** Words of `llm-do run`, which come before all options; undefined for `exec`. */
   readonly before?: readonly string[]
   /** Whether a sandbox in the background has this name; for what was written for `docker exec`. */
@@ -195,11 +232,11 @@ function foreignProblem(line: ForeignLine): SandboxError {
   ]
   const call = `llm-do ${words.map(shellWord).join(' ')}`
   const isWhole = foreign.every(({ meaning }) => !('unserved' in meaning)) && call.length <= LONGEST_HINT
-  return new SandboxError('USAGE', problems[0] ?? '', { problems, hint: isWhole ? call : HINT })
+  return new SandboxError('USAGE', problems[0] ?? '', { problems, hint: isWhole ? call : helpOf(line.verb ?? EXEC) })
 }
 
 /** @throws SandboxError USAGE where nothing says what to run */
-export function commandOf({ command }: CommandLine): readonly string[] {
+export function commandOf({ command }: CommandLine, { path } = EXEC): readonly string[] {
   if (command.length > 0) return command
-  throw usageError('no command to run.', 'llm-do exec [options] -- COMMAND [ARG...]')
+  throw usageError('no command to run.', `llm-do ${path} [options] -- COMMAND [ARG...]`)
 }

@@ -64,6 +64,13 @@ export interface SubcommandDeclaration {
   readonly takesCommandLine?: true
 }
 
+/** A subcommand as the errors of its command line see it. */
+export interface Verb {
+  /** As it is typed: `pool start`. */
+  readonly path: string
+  readonly flags: readonly FlagDeclaration[]
+}
+
 export const JSON_FLAG: FlagDeclaration = { name: 'json', help: 'Print JSON.' }
 
 export const SUBCOMMANDS = [
@@ -373,6 +380,14 @@ export type SubcommandName = (typeof SUBCOMMANDS)[number]['name']
 
 /** The declarations as the general type, which knows of all that may be left out. */
 export const DECLARED: readonly SubcommandDeclaration[] = SUBCOMMANDS
+
+/** A subcommand by its words. @throws TypeError for a name that is not declared */
+export function verbNamed(name: SubcommandName, action?: string): Verb {
+  const declared = DECLARED.find((one) => one.name === name)
+  const named = action === undefined ? declared : declared?.actions?.find((one) => one.name === action)
+  if (named === undefined) throw new TypeError(`no subcommand ${name} ${action ?? ''}`)
+  return { path: action === undefined ? name : `${name} ${action}`, flags: named.flags ?? [] }
+}
 
 function argumentUsage({ name, isOptional, repeats, choices }: ArgumentDeclaration): string {
   const word = choices?.join('|') ?? `${name}${repeats ? '...' : ''}`

@@ -42,6 +42,15 @@ test.each([
   expect(parse(`pool start ${words}`)).toEqual({ action: 'start', operands: operands.split(' '), flags })
 })
 
+test.each([
+  ['run --name a --rw . make --name b -h', { name: 'a' }, '--rw . make --name b -h'],
+  ['run make --name=b --help', {}, 'make --name=b --help'],
+  ['run -c echo --name a x --name b', { name: 'a' }, '-c echo x --name b'],
+  ['run --rw . --nam', {}, '--rw . --nam'],
+])('%s: words of the command are no flags of ours', (line, flags, operands) => {
+  expect(parse(line)).toEqual({ operands: operands.split(' '), flags })
+})
+
 describe('what cannot be understood is refused, with what was meant', () => {
   test.each([
     [

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type CommandLine, commandOf, readCommandLine as readWords } from '../../src/cli/exec-arguments.ts'
+import { verbNamed } from '../../src/cli/subcommands.ts'
 import { SandboxError } from '../../src/error.ts'
 
 const readCommandLine = (words: readonly string[], hasBash = true): CommandLine => readWords(words, hasBash)
@@ -121,6 +122,15 @@ describe('what cannot be understood is refused', () => {
   test.each(rows)('%s', (_, words, message) => {
     expect(() => readCommandLine(words)).toThrow(message)
     expect(() => readCommandLine(words)).toThrow(SandboxError)
+  })
+
+  test.each([
+    [['--siz', '2'], "unknown option '--siz' (Did you mean --size?)."],
+    [['--memory'], '--memory: expected SIZE, got nothing.'],
+    [['-c'], '-c: expected SCRIPT, got nothing.'],
+  ])('%s after pool start: its own flags are near, too, and its own help is the hint', (words, message) => {
+    const refused = () => readWords(words, true, { verb: verbNamed('pool', 'start') })
+    expect(refused).toThrow(expect.objectContaining({ message, hint: 'llm-do pool start --help' }))
   })
 
   test('no command at all', () => {

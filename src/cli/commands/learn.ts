@@ -8,13 +8,16 @@ import { profileText } from '../../learn/profile.ts'
 import type { Result } from '../../report/result.ts'
 import { neutralise, resultLines } from '../../report/text.ts'
 import type { Call } from '../call.ts'
-import { readCommandLine } from '../exec-arguments.ts'
+import { commandOf, readCommandLine } from '../exec-arguments.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
+import { verbNamed } from '../subcommands.ts'
 import { usageError } from '../usage-error.ts'
 import { readRequest, untilSignal } from './exec.ts'
 
 /** They would narrow the run, record it or show something else: leaving one out in silence would be another run than was asked for. */
 const NOT_LEARNED_WITH = ['worker', 'workshop', 'audit', 'cow-continue', 'plan', 'argv', 'why']
+
+const LEARN = verbNamed('learn')
 
 /** Characters at the end of what a command said that nothing helps. */
 const SHOWN = 2000
@@ -34,12 +37,13 @@ async function giveUp(result: Result, runs: number): Promise<number> {
 }
 
 export async function learn(call: Call): Promise<number> {
-  const line = readCommandLine(call.text, hasBash())
+  const line = readCommandLine(call.text, hasBash(), { verb: LEARN })
   if (line.help) {
     const { LEARN_USAGE } = await import('../help.ts')
     await writeStdout(LEARN_USAGE)
     return 0
   }
+  commandOf(line, LEARN)
   const request = await readRequest(call, line)
   const { options, given } = request
   const refused = NOT_LEARNED_WITH.find((name) => given[name] !== undefined)

@@ -27,6 +27,7 @@ import type { Call, Environment } from '../call.ts'
 import { currentDirectory } from '../current-directory.ts'
 import { readCommandLine } from '../exec-arguments.ts'
 import { writeStderr } from '../stdio.ts'
+import { verbNamed } from '../subcommands.ts'
 import { usageError } from '../usage-error.ts'
 
 const HINT = 'llm-do pool start [options] [--size N] [--idle-timeout T] [-- COMMAND]'
@@ -55,7 +56,7 @@ function idleOf(text = STANDARD_IDLE): number {
 }
 
 function execOptions(call: Call, rest: readonly string[]): ExecOptions {
-  const line = readCommandLine(rest, hasBash())
+  const line = readCommandLine(rest, hasBash(), { verb: verbNamed('pool', 'start') })
   const { env } = call
   const cwd = currentDirectory(call)
   const given: GivenOptions = { ...environmentLayers(env, cwd).request, ...line.given }

@@ -23,7 +23,7 @@ import { type Call, wordsFrom } from '../call.ts'
 import { commandOf, readCommandLine } from '../exec-arguments.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
 import { subcommand } from '../subcommand.ts'
-import { SUPERVISE } from '../subcommands.ts'
+import { SUPERVISE, verbNamed } from '../subcommands.ts'
 import { usageError } from '../usage-error.ts'
 import { type ExecRequest, readRequest, runRecorded } from './exec.ts'
 
@@ -36,16 +36,21 @@ function refuseForeground(given: ExecRequest['given']): void {
   if (given['apply'] === 'ask') throw usageError('--apply ask: nobody is there to be asked.', 'llm-do apply ID')
 }
 
+const RUN = verbNamed('run')
+
 /* ---- what the caller waits for ---- */
 
 export const run = subcommand('run', async ({ flags, operands: rest }, call) => {
   if (call.bytes !== undefined)
     throw usageError('a word of the command line is not valid UTF-8.', 'put the command into a script')
   const { name = `sandbox-${randomHex(4)}` } = flags as { readonly name?: string }
-  const line = readCommandLine(rest, hasBash(), { before: 'name' in flags ? ['--name', name] : [] })
+  const line = readCommandLine(rest, hasBash(), {
+    verb: RUN,
+    before: 'name' in flags ? ['--name', name] : [],
+  })
   directoryOfNamed(call.env, name) // an invalid name is refused before anything is started
   refuseForeground(line.given)
-  commandOf(line)
+  commandOf(line, RUN)
   return await startSupervisor([name, ...rest], call)
 })
 
