@@ -260,7 +260,8 @@ static int add_links_below(struct guard *guard, struct links *links, const struc
   if (done < 0) guard_fail(guard, zone, cover->path);
   for (size_t i = 0; done == 0 && i < walk.count; i++) {
     const struct find *find = &walk.find[i];
-    if (find->kind == FIND_TWIN) done = add_link(links, find->identity.dev, find->identity.ino);
+    /* Not the objects of a repository that stays writable in it: git removes those that it has packed, and a clone shares them. */
+    if (find->kind == FIND_TWIN && guard_is_covered(zone, find->path)) done = add_link(links, find->identity.dev, find->identity.ino);
     if (find->kind == FIND_LINK) done = guard_add_lead(guard, &(struct guard_lead){.from = zone->source, .text = find->path, .end = LEAD_INNER});
   }
   int error = errno;

@@ -201,12 +201,15 @@ describeWith(['git', 'userns'], 'in a repository with a submodule and a worktree
   test('everyday git goes on working: commit, branch, rebase, merge, stash, tag, gc', {
     timeout: 60_000,
   }, async () => {
+    // A repository that no attack has been at: mv removes what is not protected, until its run is stopped.
+    const site = await makeTestSite()
+    await makeRepository(site)
     const everyday = [
       'set -e',
       `export ${Object.entries(GIT_ENV)
         .map(([name, value]) => `${name}=${value}`)
         .join(' ')}`,
-      `for d in app app/vendor/sub beside library; do cd ${place().zone}/$d`,
+      `for d in app app/vendor/sub beside library; do cd ${site.zone}/$d`,
       'b=$(git symbolic-ref --short HEAD || { git checkout -qB work; echo work; })',
       'echo 1 >>file; git add file; git commit -qm one; echo 2 >>file; git commit -qam two',
       'git branch side-$b; git checkout -q side-$b; echo s >g; git add g; git commit -qm side',
@@ -217,17 +220,17 @@ describeWith(['git', 'userns'], 'in a repository with a submodule and a worktree
       'done',
     ].join('\n')
     const planned = await planOnce({
-      site: place(),
+      site,
       engine: 'unshare',
       command: sh(everyday),
       values: {
-        zones: [{ name: 'zone', mode: 'rw', hostPath: place().zone, target: place().zone }],
+        zones: [{ name: 'zone', mode: 'rw', hostPath: site.zone, target: site.zone }],
         resources: { timeout: '50s' },
       },
     })
     const { outcome } = await planned.run()
     const stderr = Buffer.concat([outcome.stderr.head, outcome.stderr.tail]).toString()
-    expect([outcome.reason, outcome.exitCode, stderr]).toEqual(['exit', 0, expect.anything()])
+    expect([outcome.reason, outcome.exitCode, stderr]).toEqual(['exit', 0, ''])
   })
 
   test('control: without the protection all of it can be moved, changed and made', async () => {
