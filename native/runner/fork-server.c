@@ -80,11 +80,10 @@ static int accept_client(int listener) {
 
 int fork_server(const char *directory, const char *own) {
   pid_t owner = getppid();
-  if (owner == 0) give_up(); /* in another PID namespace: every process there has this number */
   ignore_signals();
   if (sys_close_range(RUN_FD + 1, ~0u) < 0) give_up(); /* a pipe of the owner's caller must not stay open here */
   int listener = listen_in(directory);
-  int owner_end = move(sys_pidfd_open(owner), FORK_SERVER_FD + 1);
+  int owner_end = move(sys_pidfd_open(owner), FORK_SERVER_FD + 1); /* none of 0: an owner in another PID namespace, where every process has this number */
   struct pollfd watched[] = {{RUN_FD, POLLIN, 0}, {listener, POLLIN, 0}};
   if (write(RUN_FD, "", 1) != 1) give_up();
   for (;;) {

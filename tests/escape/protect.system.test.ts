@@ -334,11 +334,13 @@ describeWith(['git', 'userns'], 'what needs the closed parts of git', () => {
     })
     const isThere = (name: string) => () => existsSync(join(zone, name)) || undefined
     await until('the command', isThere('begun'))
+    const shellsOf = (pid: number) => descendantsOf(pid).filter((below) => commOf(below) === 'sh')
+    // Not the sweeper, which has the same name.
     const launcher = await until('a launcher', () =>
-      descendantsOf(run.pid ?? 0).find((pid) => commOf(pid) === 'launch'),
+      descendantsOf(run.pid ?? 0).find((pid) => commOf(pid) === 'launch' && shellsOf(pid).length > 0),
     )
     process.kill(launcher, 'SIGSTOP')
-    const shells = descendantsOf(launcher).filter((pid) => commOf(pid) === 'sh')
+    const shells = shellsOf(launcher)
     await writeFile(join(zone, 'go'), '')
     await until('the refusal', isThere('over'))
     await until('the end of the command', () => shells.every((pid) => commOf(pid) !== 'sh') || undefined)
