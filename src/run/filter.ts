@@ -13,24 +13,23 @@ import type { MountWay } from '../seccomp/ways.ts'
 
 const LARGEST_FILTER_FILE = 1024 ** 2
 
-/** The compiled system call filter of a policy, as a function of the machine. */
+export interface Filter {
+  /** Compiled, as a function of the machine. */
+  readonly seccompFilter: (arch: HostFacts['arch']) => string
+  /** Mount operations that it allows a command: known by test of a shipped filter, looked up for a user's own. */
+  readonly mountWays: readonly MountWay[]
+}
+
 export async function filterOf(
   { seccomp }: Policy,
   { uid, arch, refused }: Pick<HostFacts, 'uid' | 'arch'> & { readonly refused: readonly SetName[] },
-): Promise<(arch: HostFacts['arch']) => string> {
-  const profile = typeof seccomp === 'string' ? seccomp : await readFilterFile(seccomp.file)
-  return filterFor({ profile, arch, always: [...new Set([...keptSets({ isRoot: uid === 0 }), ...refused])] })
-}
-
-/** Shipped filters are known by test; the simulator is loaded for a user's own. */
-export async function mountWaysOf(
-  { seccomp }: Policy,
-  filter: string,
-  { arch }: Pick<HostFacts, 'arch'>,
-): Promise<readonly MountWay[]> {
-  if (typeof seccomp === 'string') return SHIPPED_WAYS[seccomp]
+): Promise<Filter> {
+  const always = [...new Set([...keptSets({ isRoot: uid === 0 }), ...refused])]
+  if (typeof seccomp === 'string')
+    return { seccompFilter: await filterFor({ profile: seccomp, arch, always }), mountWays: SHIPPED_WAYS[seccomp] }
+  const profile = await readFilterFile(seccomp.file)
   const { mountWays } = await import('../seccomp/ways.ts')
-  return mountWays(filter, arch)
+  return { seccompFilter: await filterFor({ profile, arch, always }), mountWays: mountWays(profile, arch, always) }
 }
 
 async function readFilterFile(file: string) {

@@ -44,7 +44,7 @@ import { checkLayers } from '../policy/validate-layers.ts'
 import { type BackendName, isWritable } from '../policy/values.ts'
 import type { JsonForm } from '../report/json.ts'
 import { decidingPaths, describeCaller, type Environment, ownPrograms, profileDirectories } from './caller.ts'
-import { filterOf, mountWaysOf } from './filter.ts'
+import { filterOf } from './filter.ts'
 import { nearerRepositories, projectOf } from './home-project.ts'
 import type { HomeCaller } from './homes.ts'
 import type { NarrowingSources } from './narrowing-sources.ts'
@@ -229,11 +229,10 @@ interface Seen extends Pick<Prepared, 'policy' | 'request' | 'facts' | 'tools'> 
 async function decide(seen: Seen): Promise<Pick<Prepared, 'plan' | 'offers' | 'hasUnboundSockets'>> {
   const { policy, request, facts, needs, permits, tools } = seen
   const refused = policy.backend === 'auto' ? [] : backendNamed(policy.backend).traits.refuses(policy.network.mode)
-  const seccompFilter = await filterOf(policy, { ...facts, refused })
-  const mountWays = await mountWaysOf(policy, seccompFilter(facts.arch), facts)
+  const filter = await filterOf(policy, { ...facts, refused })
   const offers = offersFor({ policy, facts, permits })
   const { warnings } = tools
-  const resolved = resolvePlan({ policy, facts, request, needs, offers, seccompFilter, mountWays, warnings })
+  const resolved = resolvePlan({ policy, facts, request, needs, offers, ...filter, warnings })
   const zones = zonesWithOpenSockets(resolved, backendNamed(resolved.backend).traits)
   const place = pathFact(facts.paths, request.cwd)
   const openSockets = openSocketsIn(zones)

@@ -32,8 +32,6 @@ export const OPCODE = {
 
 /** Bytes of one `struct sock_filter`. */
 export const INSTRUCTION_BYTES = 8
-/** BPF_MAXINSNS: the kernel takes no longer filter. */
-export const MAX_INSTRUCTIONS = 4096
 
 /** Byte offsets in struct seccomp_data; both machines are little-endian, so the low half comes first. */
 export const OFFSET = { number: 0, arch: 4, firstArgument: 16, argumentBytes: 8, highHalf: 4, end: 64 } as const
@@ -56,18 +54,4 @@ export function encode(program: readonly Instruction[]): Uint8Array {
     view.setUint32(at + 4, k, true)
   }
   return bytes
-}
-
-/** Turns bytes back into instructions. A rest shorter than one instruction is left out. */
-export function decode(bytes: Uint8Array): readonly Instruction[] {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return Array.from({ length: Math.floor(bytes.length / INSTRUCTION_BYTES) }, (_, index) => {
-    const at = index * INSTRUCTION_BYTES
-    return {
-      code: view.getUint16(at, true),
-      jt: view.getUint8(at + 2),
-      jf: view.getUint8(at + 3),
-      k: view.getUint32(at + 4, true),
-    }
-  })
 }

@@ -1,6 +1,5 @@
 /** By which calls a command could leave the mounts that hold its zones, if only its filter counted. Pure. */
-import { ACTION, decode } from './bpf.ts'
-import { nativeCall, simulate } from './simulate.ts'
+import { clausesFor, type SeccompRules, type SetName, type Test } from './rules.ts'
 import { type Arch, SYSCALLS } from './syscalls.ts'
 
 /**
@@ -25,13 +24,20 @@ const MAKES_NAMESPACE: readonly Attempt[] = [
 const CHANGES_MOUNTS: readonly Attempt[] = ['mount', 'umount2', 'pivot_root', 'move_mount'].map((call) => ({ call }))
 const MAKES_TREE: readonly Attempt[] = ['open_tree', 'open_tree_attr', 'fsmount'].map((call) => ({ call }))
 
-/** @param filter hexadecimal; empty for no filter */
-export function mountWays(filter: string, arch: Arch): readonly MountWay[] {
-  const program = decode(Buffer.from(filter, 'hex'))
-  const lets = ({ call, args = [] }: Attempt) => {
-    const number = SYSCALLS[arch].get(call)
-    if (number === undefined) return false
-    return filter === '' || simulate(program, nativeCall(arch, number, args)).action === ACTION.allow
+function holds(test: Test, args: readonly bigint[]): boolean {
+  const argument = args[test.argument] ?? 0n
+  const word = Number(BigInt.asUintN(32, test.half === 'high' ? argument >> 32n : argument))
+  if ('anyBit' in test) return (word & test.anyBit) !== 0
+  const masked = (word & (test.mask ?? 0xffff_ffff)) >>> 0
+  return 'among' in test ? test.among.includes(masked) : !test.notAmong.includes(masked)
+}
+
+/** @param always sets that are kept whatever the rules say */
+export function mountWays(rules: SeccompRules, arch: Arch, always: readonly SetName[] = []): readonly MountWay[] {
+  const clauses = clausesFor(rules, arch, always)
+  const lets = ({ call, args = [] }: Attempt): boolean => {
+    const found = clauses.get(SYSCALLS[arch].get(call) ?? -1)
+    return found !== undefined && !found.some(({ when = [] }) => when.every((test) => holds(test, args)))
   }
   if (!MAKES_NAMESPACE.some(lets)) return []
   return [

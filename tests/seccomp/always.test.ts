@@ -1,7 +1,7 @@
 /** Refusals that stay in every filter: for all users calls that would reach PID 1, for root calls that would plant a program of root's. */
 import { describe, expect, test } from 'vitest'
 
-import { ACTION, AUDIT_ARCH, decode } from '../../src/seccomp/bpf.ts'
+import { ACTION, AUDIT_ARCH } from '../../src/seccomp/bpf.ts'
 import { compileProfile } from '../../src/seccomp/compile.ts'
 import { ERRNO } from '../../src/seccomp/errno.ts'
 import { keptSets } from '../../src/seccomp/filter.ts'
@@ -12,10 +12,10 @@ import {
   type SeccompRules,
   shippedRules,
 } from '../../src/seccomp/rules.ts'
-import { nativeCall, simulate } from '../../src/seccomp/simulate.ts'
 import { ARCHES, type Arch, COMPAT, MAX_SYSCALL, SYSCALL_NAMES, SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { declared, interestingArguments } from './declared.ts'
 import { problemsOf } from './loadable.ts'
+import { decode, nativeCall, simulate } from './simulate.ts'
 import { KEPT_FOR_ROOT, PID_ARGUMENT } from './words.ts'
 
 type FilterProfile = ProfileName | 'off' | SeccompRules

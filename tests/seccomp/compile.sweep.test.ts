@@ -1,12 +1,11 @@
 /** Every number and every border, compared with the declared rules. */
 import { describe, expect, test } from 'vitest'
-import { decode } from '../../src/seccomp/bpf.ts'
 import { compileProfile } from '../../src/seccomp/compile.ts'
 import { clausesFor, type SeccompRules } from '../../src/seccomp/rules.ts'
-import { nativeCall, simulate } from '../../src/seccomp/simulate.ts'
 import { type Arch, SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { declared, interestingArguments } from './declared.ts'
 import { ALL, FAR, RAGGED } from './rule-sets.ts'
+import { decode, nativeCall, simulate } from './simulate.ts'
 
 const programOf = (rules: SeccompRules, arch: Arch) => decode(compileProfile({ profile: rules, arch }).filter)
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ACTION, AUDIT_ARCH, decode, OPCODE } from '../../src/seccomp/bpf.ts'
+import { ACTION, AUDIT_ARCH, OPCODE } from '../../src/seccomp/bpf.ts'
 import { compileProfile } from '../../src/seccomp/compile.ts'
 import { ERRNO, type ErrnoName } from '../../src/seccomp/errno.ts'
 import {
@@ -9,11 +9,11 @@ import {
   type SeccompRules,
   shippedRules,
 } from '../../src/seccomp/rules.ts'
-import { nativeCall, simulate } from '../../src/seccomp/simulate.ts'
 import { ARCHES, type Arch, MAX_SYSCALL, SYSCALL_NAMES, SYSCALLS } from '../../src/seccomp/syscalls.ts'
 import { declared } from './declared.ts'
 import { problemsOf } from './loadable.ts'
 import { ALL, RAGGED } from './rule-sets.ts'
+import { decode, nativeCall, simulate } from './simulate.ts'
 import { REFUSED } from './words.ts'
 
 const COMBINATIONS = ARCHES.flatMap((arch) => PROFILE_NAMES.map((profile) => ({ arch, profile })))

@@ -10,8 +10,8 @@ import {
   type SetName,
   type Test,
 } from '../../src/seccomp/rules.ts'
-import type { Call } from '../../src/seccomp/simulate.ts'
 import { type Arch, SYSCALLS } from '../../src/seccomp/syscalls.ts'
+import type { Call } from './simulate.ts'
 
 function holds(test: Test, args: readonly bigint[]): boolean {
   const argument = args[test.argument] ?? 0n

@@ -1,5 +1,6 @@
 /** Finds in a filter the problems that the kernel would find. */
-import { decode, INSTRUCTION_BYTES, type Instruction, MAX_INSTRUCTIONS, OFFSET, OPCODE } from '../../src/seccomp/bpf.ts'
+import { INSTRUCTION_BYTES, type Instruction, OFFSET, OPCODE } from '../../src/seccomp/bpf.ts'
+import { decode, MAX_INSTRUCTIONS } from './simulate.ts'
 
 const CONDITIONS: ReadonlySet<number> = new Set([
   OPCODE.jumpEqual,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { ACTION, decode, encode, type Instruction, OPCODE } from '../../src/seccomp/bpf.ts'
-import { nativeCall, simulate } from '../../src/seccomp/simulate.ts'
+import { ACTION, encode, type Instruction, OPCODE } from '../../src/seccomp/bpf.ts'
 import { problemsOf } from './loadable.ts'
+import { decode, nativeCall, simulate } from './simulate.ts'
 
 const at = (code: number, k: number, jt = 0, jf = 0): Instruction => ({ code, jt, jf, k })
 const allow = at(OPCODE.ret, ACTION.allow)

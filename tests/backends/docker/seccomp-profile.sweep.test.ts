@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { dockerSeccomp } from '../../../src/backends/docker/seccomp-profile.ts'
 import { ACTION } from '../../../src/seccomp/bpf.ts'
 import { clausesFor, PROFILE_NAMES, shippedRules } from '../../../src/seccomp/rules.ts'
-import { nativeCall } from '../../../src/seccomp/simulate.ts'
 import { ARCHES, SYSCALLS } from '../../../src/seccomp/syscalls.ts'
 import { declared, interestingArguments } from '../../seccomp/declared.ts'
+import { nativeCall } from '../../seccomp/simulate.ts'
 import { isAllowed } from './seccomp-rules.ts'
 
 const COMBINATIONS = ARCHES.flatMap((arch) => PROFILE_NAMES.map((profile) => ({ arch, profile })))

@@ -1,8 +1,11 @@
 /**
  * The kernel's side of a filter, in TypeScript: what it would answer.
  */
-import { AUDIT_ARCH, type Instruction, MAX_INSTRUCTIONS, OFFSET, OPCODE } from './bpf.ts'
-import type { Arch } from './syscalls.ts'
+import { AUDIT_ARCH, INSTRUCTION_BYTES, type Instruction, OFFSET, OPCODE } from '../../src/seccomp/bpf.ts'
+import type { Arch } from '../../src/seccomp/syscalls.ts'
+
+/** BPF_MAXINSNS: the kernel takes no longer filter. */
+export const MAX_INSTRUCTIONS = 4096
 
 /** `struct seccomp_data`. */
 export interface Call {
@@ -66,4 +69,18 @@ export function simulate(program: readonly Instruction[], call: Call): Simulated
     else throw new RangeError(`no such instruction: 0x${code.toString(16)}`)
   }
   throw new RangeError('the filter does not end')
+}
+
+/** Turns bytes back into instructions. A rest shorter than one instruction is left out. */
+export function decode(bytes: Uint8Array): readonly Instruction[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return Array.from({ length: Math.floor(bytes.length / INSTRUCTION_BYTES) }, (_, index) => {
+    const at = index * INSTRUCTION_BYTES
+    return {
+      code: view.getUint16(at, true),
+      jt: view.getUint8(at + 2),
+      jf: view.getUint8(at + 3),
+      k: view.getUint32(at + 4, true),
+    }
+  })
 }
