@@ -3,8 +3,9 @@
  *
  * Edge: processes.
  */
-import { runsDirectory } from '../backends/runs-directory.ts'
+
 import { SandboxError } from '../error.ts'
+import { runsDirectory } from '../host/own-directory.ts'
 import { hostCall } from '../os/native-programs.ts'
 import { type ProgramCall, type ProgramEnd, runProgram, runProgramSync } from '../os/run-program.ts'
 import { neutralise } from '../report/text.ts'

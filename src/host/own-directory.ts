@@ -37,6 +37,15 @@ export function ownDirectory(env: Variables, uid: number): string {
   return candidates.find((candidate) => isUsable(candidate, uid)) ?? sharedName(uid)
 }
 
+/**
+ * Of live runs: written by launch, read by `llm-do ps`. Out of reach of every command, since a record says what is removed after a run.
+ * launch makes the last two directories, follows no link to them, and refuses them when another user owns them.
+ */
+export const runsDirectory = (env: Variables, uid: number): string => posix.join(ownDirectory(env, uid), 'runs')
+
+/** Holds one directory for each pool of the user: next to the records of runs, see native/client/pool-client.c. */
+export const poolsDirectory = (env: Variables, uid: number): string => posix.join(ownDirectory(env, uid), 'pool')
+
 /** Every directory that `ownDirectory` can be, also where a later run has other variables. */
 export function ownDirectories(env: Variables, uid: number): readonly string[] {
   return uid === 0 ? [ROOT] : [...secretDirectories(env, uid), ...withoutRuntimeDirectory(env, uid)]

@@ -5,7 +5,7 @@
  */
 import { appendFile } from 'node:fs/promises'
 import path from 'node:path'
-import { ownDirectory } from '../backends/runs-directory.ts'
+import { ownDirectory } from '../host/own-directory.ts'
 import { orElse } from '../os/look.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { isOwnDirectory, readPrivateFile } from '../os/private-files.ts'

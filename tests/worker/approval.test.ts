@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { chmod, cp, readdir, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { runsDirectory } from '../../src/backends/runs-directory.ts'
+import { runsDirectory } from '../../src/host/own-directory.ts'
 import type { Policy } from '../../src/policy/policy.ts'
 import type { Credential } from '../../src/policy/values.ts'
 import {

@@ -6,7 +6,7 @@
  */
 
 import { SandboxError } from '../../error.ts'
-import { secretDirectory } from '../../host/own-directory.ts'
+import { poolsDirectory, secretDirectory } from '../../host/own-directory.ts'
 import { hasBash } from '../../host/program.ts'
 import { areVariables, withoutValues } from '../../launch-cache/cache-key.ts'
 import { isPoolable } from '../../launch-cache/eligibility.ts'
@@ -14,7 +14,6 @@ import { makeLaunchCache } from '../../launch-cache/store.ts'
 import { environmentLayers } from '../../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import { startDetached } from '../../pool/keeper.ts'
-import { poolsDirectory } from '../../pool/pool-directory.ts'
 import { neutralise } from '../../report/text.ts'
 import { cacheForClient } from '../../run/cache-plan.ts'
 import { makeOwnDirectory } from '../../run/caller.ts'

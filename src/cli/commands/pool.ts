@@ -5,8 +5,8 @@
  * Edge: processes, the working directory.
  */
 
+import { poolsDirectory } from '../../host/own-directory.ts'
 import { runPoolProgram } from '../../pool/keeper.ts'
-import { poolsDirectory } from '../../pool/pool-directory.ts'
 import { neutralise } from '../../report/text.ts'
 import { makeOwnDirectory } from '../../run/caller.ts'
 import type { Arguments } from '../arguments.ts'

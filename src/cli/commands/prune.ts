@@ -4,9 +4,8 @@
  * Edge: the clock.
  */
 
-import { runsDirectory } from '../../backends/runs-directory.ts'
+import { poolsDirectory, runsDirectory } from '../../host/own-directory.ts'
 import { runPoolProgram } from '../../pool/keeper.ts'
-import { poolsDirectory } from '../../pool/pool-directory.ts'
 import { pruneTrials } from '../../run/observe.ts'
 import type { Environment } from '../call.ts'
 import { untrustedDirectories } from '../current-directory.ts'
