@@ -37,6 +37,10 @@ export interface RuleSet {
 }
 
 const always = (errno: ErrnoName, names: string): Refusal => ({ names: names.split(' '), errno })
+const inCase = (errno: ErrnoName, names: string, ...when: readonly Test[]): Refusal => ({
+  ...always(errno, names),
+  when,
+})
 
 /** include/uapi/linux/sched.h: NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET. */
 const CLONE_NEW_FLAGS = 0x7e02_0000
@@ -56,10 +60,8 @@ const SOCK_TYPE_MASK = 0xf
 const SOCK = { STREAM: 1, DGRAM: 2, SEQPACKET: 5, PACKET: 10 } as const
 const IPPROTO = { DEFAULT: 0, ICMP: 1, TCP: 6, UDP: 17, ICMPV6: 58 } as const
 
-const setuidBits = (names: string, argument: Argument, more: readonly Test[] = []): Refusal => ({
-  ...always('EPERM', names),
-  when: [...more, { argument, anyBit: SETUID_BITS }],
-})
+const setuidBits = (names: string, argument: Argument, ...more: readonly Test[]): Refusal =>
+  inCase('EPERM', names, ...more, { argument, anyBit: SETUID_BITS })
 
 /** `which` of setpriority(2) and ioprio_set(2) for a single process. */
 const PRIO_PROCESS = 0
@@ -67,15 +69,15 @@ const IOPRIO_WHO_PROCESS = 1
 /** PID 1 of the sandbox. The kernel reads a pid_t from the low half of the register. */
 const INIT_PID = 1
 
-const onInit = (names: string, argument: Argument): Refusal => ({
-  ...always('EPERM', names),
-  when: [{ argument, among: [INIT_PID] }],
-})
+const onInit = (names: string, argument: Argument): Refusal => inCase('EPERM', names, { argument, among: [INIT_PID] })
 
-const onOthers = (names: string, argument: Argument): Refusal => ({
-  ...always('EPERM', names),
-  when: [{ argument, notAmong: [0] }],
-})
+const onOthers = (names: string, argument: Argument): Refusal => inCase('EPERM', names, { argument, notAmong: [0] })
+
+/** On all processes of a group or a user. */
+const ON_MANY: readonly Refusal[] = [
+  inCase('EPERM', 'setpriority', { argument: 0, notAmong: [PRIO_PROCESS] }),
+  inCase('EPERM', 'ioprio_set', { argument: 0, notAmong: [IOPRIO_WHO_PROCESS] }),
+]
 
 export const SETS = {
   'module-loading': {
@@ -108,9 +110,9 @@ export const SETS = {
     why: 'Inside a new user namespace a program has every capability, and with it most of the kernel to attack.',
     refusals: [
       // The old clone reads only the low half of its flags (lower_32_bits in kernel/fork.c).
-      { names: ['clone'], errno: 'EPERM', when: [{ argument: 0, anyBit: CLONE_NEW_FLAGS }] },
-      { names: ['unshare'], errno: 'EPERM', when: [{ argument: 0, anyBit: ~UNSHARE_HARMLESS >>> 0 }] },
-      { names: ['unshare'], errno: 'EPERM', when: [{ argument: 0, half: 'high', anyBit: 0xffff_ffff }] },
+      inCase('EPERM', 'clone', { argument: 0, anyBit: CLONE_NEW_FLAGS }),
+      inCase('EPERM', 'unshare', { argument: 0, anyBit: ~UNSHARE_HARMLESS >>> 0 }),
+      inCase('EPERM', 'unshare', { argument: 0, half: 'high', anyBit: 0xffff_ffff }),
       always('EPERM', 'setns'),
     ],
   },
@@ -161,49 +163,39 @@ export const SETS = {
   },
   personality: {
     why: 'Old personalities switch off protections. Allowed: 0, ADDR_NO_RANDOMIZE (debuggers, ASan), 0xffffffff (query).',
-    refusals: [
-      { names: ['personality'], errno: 'EPERM', when: [{ argument: 0, notAmong: [0, 0x0004_0000, 0xffff_ffff] }] },
-    ],
+    refusals: [inCase('EPERM', 'personality', { argument: 0, notAmong: [0, 0x0004_0000, 0xffff_ffff] })],
   },
   'socket-families': {
     why: 'AF_VSOCK leaves a network namespace, others have had kernel holes. Allowed: UNIX, INET, INET6, and NETLINK with route and sock_diag.',
     refusals: [
-      {
-        names: ['socket'],
-        errno: 'EAFNOSUPPORT',
-        when: [{ argument: 0, notAmong: [AF.UNIX, AF.INET, AF.INET6, AF.NETLINK] }],
-      },
-      {
-        names: ['socket'],
-        errno: 'EPROTONOSUPPORT',
-        when: [
-          { argument: 0, among: [AF.NETLINK] },
-          { argument: 2, notAmong: [NETLINK.ROUTE, NETLINK.SOCK_DIAG] },
-        ],
-      },
+      inCase('EAFNOSUPPORT', 'socket', { argument: 0, notAmong: [AF.UNIX, AF.INET, AF.INET6, AF.NETLINK] }),
+      inCase(
+        'EPROTONOSUPPORT',
+        'socket',
+        { argument: 0, among: [AF.NETLINK] },
+        { argument: 2, notAmong: [NETLINK.ROUTE, NETLINK.SOCK_DIAG] },
+      ),
       // __sock_create turns (AF_INET, SOCK_PACKET) into AF_PACKET: a family off the list by another name.
-      {
-        names: ['socket'],
-        errno: 'EAFNOSUPPORT',
-        when: [
-          { argument: 0, among: [AF.INET] },
-          { argument: 1, mask: SOCK_TYPE_MASK, among: [SOCK.PACKET] },
-        ],
-      },
-      { names: ['socketpair'], errno: 'EAFNOSUPPORT', when: [{ argument: 0, notAmong: [AF.UNIX] }] },
+      inCase(
+        'EAFNOSUPPORT',
+        'socket',
+        { argument: 0, among: [AF.INET] },
+        { argument: 1, mask: SOCK_TYPE_MASK, among: [SOCK.PACKET] },
+      ),
+      inCase('EAFNOSUPPORT', 'socketpair', { argument: 0, notAmong: [AF.UNIX] }),
     ],
   },
   'terminal-injection': {
     why: 'TIOCSTI and TIOCLINUX type into the terminal of the caller, TIOCSETD changes its line discipline.',
-    refusals: [{ names: ['ioctl'], errno: 'EPERM', when: [{ argument: 1, among: [0x5412, 0x541c, 0x5423] }] }],
+    refusals: [inCase('EPERM', 'ioctl', { argument: 1, among: [0x5412, 0x541c, 0x5423] })],
   },
   'setuid-bits': {
     why: 'A setuid or setgid file in a zone would work on the host. openat2 keeps its mode in memory; programs fall back to openat.',
     refusals: [
       setuidBits('chmod fchmod creat mknod', 1),
       setuidBits('fchmodat fchmodat2 mknodat', 2),
-      setuidBits('open', 2, [{ argument: 1, anyBit: CREATING_FLAGS }]),
-      setuidBits('openat', 3, [{ argument: 2, anyBit: CREATING_FLAGS }]),
+      setuidBits('open', 2, { argument: 1, anyBit: CREATING_FLAGS }),
+      setuidBits('openat', 3, { argument: 2, anyBit: CREATING_FLAGS }),
       always('ENOSYS', 'openat2'),
     ],
   },
@@ -216,8 +208,7 @@ export const SETS = {
     refusals: [
       onInit('prlimit64 sched_setscheduler sched_setparam sched_setattr sched_setaffinity', 0),
       onInit('setpriority ioprio_set', 1),
-      { ...always('EPERM', 'setpriority'), when: [{ argument: 0, notAmong: [PRIO_PROCESS] }] },
-      { ...always('EPERM', 'ioprio_set'), when: [{ argument: 0, notAmong: [IOPRIO_WHO_PROCESS] }] },
+      ...ON_MANY,
     ],
   },
   'processes-of-others': {
@@ -227,8 +218,7 @@ export const SETS = {
       always('EPERM', 'migrate_pages move_pages perf_event_open'),
       onOthers('prlimit64 sched_setscheduler sched_setparam sched_setattr sched_setaffinity', 0),
       onOthers('setpriority ioprio_set', 1),
-      { ...always('EPERM', 'setpriority'), when: [{ argument: 0, notAmong: [PRIO_PROCESS] }] },
-      { ...always('EPERM', 'ioprio_set'), when: [{ argument: 0, notAmong: [IOPRIO_WHO_PROCESS] }] },
+      ...ON_MANY,
     ],
   },
   'shared-ipc': {
@@ -241,12 +231,12 @@ export const SETS = {
   'unix-sockets': {
     why: 'Landlock closes those in files from Linux 7.1 on only. Pairs remain, but for datagrams, which can be sent to any address.',
     refusals: [
-      { names: ['socket'], errno: 'EAFNOSUPPORT', when: [{ argument: 0, notAmong: [AF.INET, AF.INET6, AF.NETLINK] }] },
-      {
-        names: ['socketpair'],
-        errno: 'EPROTONOSUPPORT',
-        when: [{ argument: 1, mask: SOCK_TYPE_MASK, notAmong: [SOCK.STREAM, SOCK.SEQPACKET] }],
-      },
+      inCase('EAFNOSUPPORT', 'socket', { argument: 0, notAmong: [AF.INET, AF.INET6, AF.NETLINK] }),
+      inCase('EPROTONOSUPPORT', 'socketpair', {
+        argument: 1,
+        mask: SOCK_TYPE_MASK,
+        notAmong: [SOCK.STREAM, SOCK.SEQPACKET],
+      }),
     ],
   },
   'every-socket': {
@@ -256,16 +246,14 @@ export const SETS = {
   'packet-filter-options': {
     why: 'The owner of a network namespace could set the tables of iptables, ip6tables, arptables and ebtables, whose checks have failed before.',
     refusals: [
-      {
-        names: ['setsockopt'],
-        errno: 'EPERM',
+      inCase(
+        'EPERM',
+        'setsockopt',
         // SOL_IP and SOL_IPV6; {IPT,ARPT,EBT}_BASE_CTL of include/uapi/linux/netfilter* and the number after each. Not more:
         // 66 and 67 are IPV6_RECVTCLASS and IPV6_TCLASS.
-        when: [
-          { argument: 1, among: [0, 41] },
-          { argument: 2, mask: 0xffff_fffe, among: [64, 96, 128] },
-        ],
-      },
+        { argument: 1, among: [0, 41] },
+        { argument: 2, mask: 0xffff_fffe, among: [64, 96, 128] },
+      ),
     ],
   },
   debugging: {
@@ -275,47 +263,38 @@ export const SETS = {
   'netlink-protocols': {
     why: 'Only routes, which is what C libraries ask for.',
     refusals: [
-      {
-        names: ['socket'],
-        errno: 'EPROTONOSUPPORT',
-        when: [
-          { argument: 0, among: [AF.NETLINK] },
-          { argument: 2, notAmong: [NETLINK.ROUTE] },
-        ],
-      },
+      inCase(
+        'EPROTONOSUPPORT',
+        'socket',
+        { argument: 0, among: [AF.NETLINK] },
+        { argument: 2, notAmong: [NETLINK.ROUTE] },
+      ),
     ],
   },
   'inet-protocols': {
     why: 'Only streams and datagrams of TCP, UDP and ping; SCTP, DCCP, L2TP, MPTCP, SMC and raw sockets load rarely used kernel code.',
     refusals: [
-      {
-        names: ['socket'],
-        errno: 'EPROTONOSUPPORT',
-        when: [
-          { argument: 0, among: [AF.INET, AF.INET6] },
-          { argument: 1, mask: SOCK_TYPE_MASK, notAmong: [SOCK.STREAM, SOCK.DGRAM] },
-        ],
-      },
-      {
-        names: ['socket'],
-        errno: 'EPROTONOSUPPORT',
-        when: [
-          { argument: 0, among: [AF.INET, AF.INET6] },
-          {
-            argument: 2,
-            notAmong: [IPPROTO.DEFAULT, IPPROTO.ICMP, IPPROTO.TCP, IPPROTO.UDP, IPPROTO.ICMPV6],
-          },
-        ],
-      },
+      inCase(
+        'EPROTONOSUPPORT',
+        'socket',
+        { argument: 0, among: [AF.INET, AF.INET6] },
+        { argument: 1, mask: SOCK_TYPE_MASK, notAmong: [SOCK.STREAM, SOCK.DGRAM] },
+      ),
+      inCase(
+        'EPROTONOSUPPORT',
+        'socket',
+        { argument: 0, among: [AF.INET, AF.INET6] },
+        { argument: 2, notAmong: [IPPROTO.DEFAULT, IPPROTO.ICMP, IPPROTO.TCP, IPPROTO.UDP, IPPROTO.ICMPV6] },
+      ),
     ],
   },
   'filter-listener': {
     why: 'SECCOMP_FILTER_FLAG_NEW_LISTENER lets one process hold and answer the system calls of another.',
-    refusals: [{ names: ['seccomp'], errno: 'EPERM', when: [{ argument: 1, anyBit: 8 }] }],
+    refusals: [inCase('EPERM', 'seccomp', { argument: 1, anyBit: 8 })],
   },
   leases: {
     why: 'A lease on a file that can only be read stops each process that opens it for writing for 45 seconds; directory notices are signals to others.',
-    refusals: [{ names: ['fcntl'], errno: 'EPERM', when: [{ argument: 1, among: [F_SETLEASE, F_NOTIFY] }] }],
+    refusals: [inCase('EPERM', 'fcntl', { argument: 1, among: [F_SETLEASE, F_NOTIFY] })],
   },
   'segment-descriptors': {
     why: 'Segments of 16-bit programs, in old code of the kernel.',
