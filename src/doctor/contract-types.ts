@@ -104,20 +104,25 @@ export interface Row {
   readonly attempts: (site: TestSite) => readonly Attempt[]
   /** All at once instead of one after the other. */
   readonly together?: boolean
-  readonly verdict: (observed: Observed, site: TestSite) => Verdict
+  /** Complaints; empty ones do not count. */
+  readonly wrong: (observed: Observed, site: TestSite) => readonly string[] | Extract<Verdict, { kind: 'cannot' }>
 }
 
 export const roomOf = ({ id }: Pick<Row, 'id'>): Room => id.split('.')[0] as Room
 
+/** A row holds when nothing is wrong. */
+export function verdictOf(row: Row, observed: Observed, site: TestSite): Verdict {
+  const wrong = row.wrong(observed, site)
+  if ('kind' in wrong) return wrong
+  const failures = wrong.filter((line) => line !== '')
+  return failures.length === 0 ? { kind: 'holds' } : { kind: 'broken', why: failures.join('; ') }
+}
+
 /* ---- words for the rows ---- */
 
-export const HOLDS: Verdict = { kind: 'holds' }
-
-/** Holds when nothing is wrong. */
-export function judged(wrong: readonly string[]): Verdict {
-  const failures = wrong.filter((line) => line !== '')
-  return failures.length === 0 ? HOLDS : { kind: 'broken', why: failures.join('; ') }
-}
+/** @param linux the first with that version of Landlock */
+export const withoutLandlock = (needed: number, linux: string, { landlockAbi }: TestSite): string =>
+  `needs Landlock ${needed} (Linux ${linux}), this kernel has ${landlockAbi || 'none'}`
 
 /** A complaint when the claim is not true. */
 export const unless = (claim: boolean, complaint: string): string => (claim ? '' : complaint)

@@ -10,7 +10,15 @@ import type { Result } from '../report/result.ts'
 import type { Environment } from '../run/caller.ts'
 import { exec } from '../run/exec.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
-import { type Attempt, NO_RUN, type ObservedRun, type Row, type TestSite, type Verdict } from './contract-types.ts'
+import {
+  type Attempt,
+  NO_RUN,
+  type ObservedRun,
+  type Row,
+  type TestSite,
+  type Verdict,
+  verdictOf,
+} from './contract-types.ts'
 import { prepareTestSite } from './test-site.ts'
 
 export interface RowResult {
@@ -71,7 +79,7 @@ export async function tryRow(row: Row, { engine, landlockAbi, runner }: Trial): 
     const runs = row.together
       ? await Promise.all(attempts.map((attempt) => runner(attempt, site)))
       : await oneByOne(attempts, (attempt) => runner(attempt, site))
-    return row.verdict({ runs, hostState: await observe() }, site)
+    return verdictOf(row, { runs, hostState: await observe() }, site)
   } finally {
     await remove()
   }

@@ -2,7 +2,6 @@
 import { LANDLOCK_CLOSES_SOCKETS, LANDLOCK_RENAMES } from '../../contract.ts'
 import {
   first,
-  judged,
   linesOf,
   NOTES,
   type ObservedRun,
@@ -12,6 +11,7 @@ import {
   unless,
   unlessRan,
   unlessResultIs,
+  withoutLandlock,
 } from '../contract-types.ts'
 
 /** notes, probe, broken, socket. */
@@ -86,23 +86,22 @@ export const FILE_ROWS: readonly Row[] = [
         ],
       },
     ],
-    verdict: (observed) => judged(unlessResultIs(first(observed), ['ENOENT'], 9)),
+    wrong: (observed) => unlessResultIs(first(observed), ['ENOENT'], 9),
   },
   {
     id: 'files.read-only-zone',
     sentence:
       'A read-only zone cannot be written, remounted or uncovered, and the command has no capability to try with.',
     attempts: ({ shown, probe: program }) => [{ command: shell(WRITE_TO_SHOWN, shown, program) }],
-    verdict: (observed) =>
-      judged([
-        unlessRan(first(observed)),
-        ...REMOUNTS.map((call) =>
-          unless(resultOf(first(observed), call) === 'EPERM', `${call}: ${resultOf(first(observed), call)}`),
-        ),
-        unless(/^0+$/.test(statusValue(first(observed).stdout, 'CapEff')), 'CapEff is not 0'),
-        unless(observed.hostState.shown['notes']?.content === NOTES, 'a file of the zone changed'),
-        unless(Object.keys(observed.hostState.shown).length === SHOWN_FILES, 'the zone has other files than before'),
-      ]),
+    wrong: (observed) => [
+      unlessRan(first(observed)),
+      ...REMOUNTS.map((call) =>
+        unless(resultOf(first(observed), call) === 'EPERM', `${call}: ${resultOf(first(observed), call)}`),
+      ),
+      unless(/^0+$/.test(statusValue(first(observed).stdout, 'CapEff')), 'CapEff is not 0'),
+      unless(observed.hostState.shown['notes']?.content === NOTES, 'a file of the zone changed'),
+      unless(Object.keys(observed.hostState.shown).length === SHOWN_FILES, 'the zone has other files than before'),
+    ],
   },
   {
     id: 'files.target-below-writable',
@@ -114,7 +113,7 @@ export const FILE_ROWS: readonly Row[] = [
         policy: { zones: [{ name: 'below', mode: 'ro', hostPath: shown, target: `${writable}/below` }] },
       },
     ],
-    verdict: (observed) => judged([unless(first(observed).refused !== undefined, 'it was not refused')]),
+    wrong: (observed) => [unless(first(observed).refused !== undefined, 'it was not refused')],
   },
   {
     id: 'files.proc-knobs',
@@ -123,11 +122,10 @@ export const FILE_ROWS: readonly Row[] = [
       { command: [program, 'flags', ...KNOBS] },
       { command: [program, 'write-open', '/proc/sys/kernel/core_pattern', '/proc/sysrq-trigger'] },
     ],
-    verdict: (observed) =>
-      judged([
-        ...unlessResultIs(first(observed), [...READ_ONLY, 'ENOENT'], KNOBS.length),
-        ...unlessResultIs(first(observed, 1), ['EACCES', 'EROFS', 'EPERM', 'ENOENT'], 2),
-      ]),
+    wrong: (observed) => [
+      ...unlessResultIs(first(observed), [...READ_ONLY, 'ENOENT'], KNOBS.length),
+      ...unlessResultIs(first(observed, 1), ['EACCES', 'EROFS', 'EPERM', 'ENOENT'], 2),
+    ],
   },
   {
     id: 'files.proc-masks',
@@ -137,11 +135,10 @@ export const FILE_ROWS: readonly Row[] = [
       { command: [program, 'kind', ...MASKED.map((name) => `/proc/${name}`)] },
       { command: shell('test ! -e /proc/cgroups || cat /proc/cgroups') },
     ],
-    verdict: (observed) =>
-      judged([
-        ...unlessResultIs(first(observed), ['null', 'empty', 'ENOENT'], MASKED.length),
-        ...(CGROUP_TEXTS.includes(first(observed, 1).stdout) ? [] : ['/proc/cgroups: other']),
-      ]),
+    wrong: (observed) => [
+      ...unlessResultIs(first(observed), ['null', 'empty', 'ENOENT'], MASKED.length),
+      ...(CGROUP_TEXTS.includes(first(observed, 1).stdout) ? [] : ['/proc/cgroups: other']),
+    ],
   },
   {
     id: 'files.root-read-only',
@@ -150,11 +147,10 @@ export const FILE_ROWS: readonly Row[] = [
       { command: [program, 'flags', '/', '/dev', '/etc', '/usr'] },
       { command: [program, 'create', '/new', '/dev/new', '/etc/new', '/usr/new', '/home/new', `${base}-new/x`] },
     ],
-    verdict: (observed) =>
-      judged([
-        ...unlessResultIs(first(observed), READ_ONLY, 4),
-        ...unlessResultIs(first(observed, 1), ['EROFS', 'EACCES', 'EPERM', 'ENOENT'], 6),
-      ]),
+    wrong: (observed) => [
+      ...unlessResultIs(first(observed), READ_ONLY, 4),
+      ...unlessResultIs(first(observed, 1), ['EROFS', 'EACCES', 'EPERM', 'ENOENT'], 6),
+    ],
   },
   {
     id: 'files.scratch-bounds',
@@ -168,7 +164,7 @@ export const FILE_ROWS: readonly Row[] = [
         policy: { resources: { tmp: '2m', run: '2m', shm: '2m', home: '2m' } },
       },
     ],
-    verdict: (observed) => judged(unlessResultIs(first(observed), ['ENOSPC'], 8)),
+    wrong: (observed) => unlessResultIs(first(observed), ['ENOSPC'], 8),
   },
   {
     id: 'files.no-devices-no-setuid',
@@ -176,36 +172,34 @@ export const FILE_ROWS: readonly Row[] = [
     attempts: ({ probe: program, shown, writable }) => [
       { command: [program, 'flags', shown, writable, '/usr', '/tmp', '/run', '/dev/shm', '/home/sandbox'] },
     ],
-    verdict: (observed) => judged(unlessResultIs(first(observed), ['ro,nosuid,nodev', 'rw,nosuid,nodev'], 7)),
+    wrong: (observed) => unlessResultIs(first(observed), ['ro,nosuid,nodev', 'rw,nosuid,nodev'], 7),
   },
   {
     id: 'files.setuid-plant',
     sentence: 'No call leaves a program on the host that runs as root, by mode bits or by file capabilities.',
     attempts: ({ probe: program, writable }) => [{ command: [program, 'plant-setuid', writable] }],
-    verdict: (observed) =>
-      judged([
-        unlessRan(first(observed)),
-        unless(linesOf(first(observed)).length >= 7, 'not every call was made'),
-        ...linesOf(first(observed))
-          .filter(({ what, result }) => what === 'capability' && result === 'ok')
-          .map(() => 'a file capability was set'),
-        ...Object.entries(observed.hostState.writable)
-          .filter(([, { mode, uid }]) => (mode & 0o6000) !== 0 && uid === 0)
-          .map(([path]) => `${path} is set-id and belongs to root`),
-      ]),
+    wrong: (observed) => [
+      unlessRan(first(observed)),
+      unless(linesOf(first(observed)).length >= 7, 'not every call was made'),
+      ...linesOf(first(observed))
+        .filter(({ what, result }) => what === 'capability' && result === 'ok')
+        .map(() => 'a file capability was set'),
+      ...Object.entries(observed.hostState.writable)
+        .filter(([, { mode, uid }]) => (mode & 0o6000) !== 0 && uid === 0)
+        .map(([path]) => `${path} is set-id and belongs to root`),
+    ],
   },
   {
     id: 'files.owner',
     sentence: 'New files in a writable zone belong to the owner of the zone.',
     attempts: ({ writable }) => [{ command: shell('echo x >"$1/made"', writable) }],
-    verdict: (observed, { uid }) =>
-      judged([
-        unless(observed.hostState.writable['made'] !== undefined, 'no file was made'),
-        unless(
-          (observed.hostState.writable['made']?.uid ?? uid) === uid,
-          `it belongs to ${observed.hostState.writable['made']?.uid}`,
-        ),
-      ]),
+    wrong: (observed, { uid }) => [
+      unless(observed.hostState.writable['made'] !== undefined, 'no file was made'),
+      unless(
+        (observed.hostState.writable['made']?.uid ?? uid) === uid,
+        `it belongs to ${observed.hostState.writable['made']?.uid}`,
+      ),
+    ],
   },
   {
     id: 'files.protected',
@@ -214,20 +208,19 @@ export const FILE_ROWS: readonly Row[] = [
       { command: shell(ATTACK_PROTECTED, writable) },
       ...MAKE_PROTECTED.map((script) => ({ command: shell(`cd "$1" && ${script}`, writable) })),
     ],
-    verdict: ({ runs: [existing, ...made], hostState: { writable } }) =>
-      judged([
-        ...(existing === undefined ? ['nothing ran'] : [unlessRan(existing)]),
-        ...made.map(({ reason }, index) =>
-          unless(reason === 'protected', `"${MAKE_PROTECTED[index]}" did not end the run`),
-        ),
-        unless(writable['allowed'] !== undefined, 'the rest of the zone could not be written'),
-        unless(writable['.git/config']?.content === NOTES, '.git/config changed'),
-        unless(writable['.git/hooks']?.content === 'directory', '.git/hooks is gone'),
-        ...Object.keys(writable)
-          .filter((path) => WATCHED.test(path) && !path.includes(SET_ASIDE))
-          .filter((path) => !['.git', '.git/config', '.git/hooks'].includes(path))
-          .map((path) => `${path} was made`),
-      ]),
+    wrong: ({ runs: [existing, ...made], hostState: { writable } }) => [
+      ...(existing === undefined ? ['nothing ran'] : [unlessRan(existing)]),
+      ...made.map(({ reason }, index) =>
+        unless(reason === 'protected', `"${MAKE_PROTECTED[index]}" did not end the run`),
+      ),
+      unless(writable['allowed'] !== undefined, 'the rest of the zone could not be written'),
+      unless(writable['.git/config']?.content === NOTES, '.git/config changed'),
+      unless(writable['.git/hooks']?.content === 'directory', '.git/hooks is gone'),
+      ...Object.keys(writable)
+        .filter((path) => WATCHED.test(path) && !path.includes(SET_ASIDE))
+        .filter((path) => !['.git', '.git/config', '.git/hooks'].includes(path))
+        .map((path) => `${path} was made`),
+    ],
   },
   {
     id: 'files.hidden',
@@ -238,20 +231,19 @@ export const FILE_ROWS: readonly Row[] = [
         policy: { hide: ['notes'] },
       },
     ],
-    verdict: (observed) =>
-      judged([
-        unlessRan(first(observed)),
-        unless(first(observed).stdout === 'tried\n', `it was read: ${first(observed).stdout.trim()}`),
-      ]),
+    wrong: (observed) => [
+      unlessRan(first(observed)),
+      unless(first(observed).stdout === 'tried\n', `it was read: ${first(observed).stdout.trim()}`),
+    ],
   },
   {
     id: 'files.make-sockets',
     sentence: 'Sockets and FIFOs cannot be made in a zone, where they would be a way to processes of the host.',
     attempts: ({ probe: program, writable }) => [{ command: [program, 'make-in', writable] }],
-    verdict: (observed, { landlockAbi }) =>
-      landlockAbi < LANDLOCK_RENAMES
-        ? { kind: 'cannot', why: `needs Landlock 2, this kernel has ${landlockAbi || 'none'}` }
-        : judged(unlessResultIs(first(observed), ['EACCES', 'EPERM'], 2)),
+    wrong: (observed, site) =>
+      site.landlockAbi < LANDLOCK_RENAMES
+        ? { kind: 'cannot', why: withoutLandlock(LANDLOCK_RENAMES, '5.19', site) }
+        : unlessResultIs(first(observed), ['EACCES', 'EPERM'], 2),
   },
   {
     id: 'files.reach-sockets',
@@ -259,17 +251,14 @@ export const FILE_ROWS: readonly Row[] = [
     attempts: ({ probe: program, shown }) => [
       { command: [program, 'unix', `${shown}/socket`], policy: { require: ['sockets-closed'] } },
     ],
-    verdict: (observed, { landlockAbi }) => {
+    wrong: (observed, site) => {
       const { refused } = first(observed)
-      if (refused !== undefined && landlockAbi < LANDLOCK_CLOSES_SOCKETS)
-        return {
-          kind: 'cannot',
-          why: `needs Landlock ${LANDLOCK_CLOSES_SOCKETS} (Linux 7.1), this kernel has ${landlockAbi || 'none'}; --require sockets-closed is refused`,
-        }
-      return judged([
+      const why = `${withoutLandlock(LANDLOCK_CLOSES_SOCKETS, '7.1', site)}; --require sockets-closed is refused`
+      if (refused !== undefined && site.landlockAbi < LANDLOCK_CLOSES_SOCKETS) return { kind: 'cannot', why }
+      return [
         ...unlessResultIs(first(observed), ['EACCES', 'EPERM'], 1),
         unless(observed.hostState.connections === 0, 'the host was reached'),
-      ])
+      ]
     },
   },
 ]

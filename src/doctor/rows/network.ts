@@ -1,6 +1,16 @@
 /** Rows about network, IPC and system calls. Pure. */
 import { LANDLOCK_SCOPES } from '../../contract.ts'
-import { first, judged, linesOf, probe, type Row, shell, unless, unlessRan, unlessResultIs } from '../contract-types.ts'
+import {
+  first,
+  linesOf,
+  probe,
+  type Row,
+  shell,
+  unless,
+  unlessRan,
+  unlessResultIs,
+  withoutLandlock,
+} from '../contract-types.ts'
 
 /** Families and protocols of linux/socket.h and linux/netlink.h, each also with upper bits that the kernel cuts. */
 const FORBIDDEN_SOCKETS = [
@@ -74,36 +84,34 @@ export const NETWORK_ROWS: readonly Row[] = [
       { command: shell('cat /proc/net/dev; echo ---; cat /proc/net/route') },
       { command: [program, 'connect', '9'] },
     ],
-    verdict: (observed) => {
+    wrong: (observed) => {
       const [devices = '', routes = ''] = first(observed).stdout.split('---\n')
       const names = [...devices.matchAll(/^\s*(\S+):/gm)].map(([, name]) => name)
-      return judged([
+      return [
         unlessRan(first(observed)),
         unless(names.length === 1 && names[0] === 'lo', `interfaces ${names.join(' ') || 'unknown'}`),
         unless(routes.trim().split('\n').length <= 1, 'there is a route'),
         ...unlessResultIs(first(observed, 1), ['ECONNREFUSED'], 1),
-      ])
+      ]
     },
   },
   {
     id: 'network.host-loopback',
     sentence: "The host's 127.0.0.1 is unreachable.",
     attempts: ({ probe: program, port }) => [{ command: [program, 'connect', `${port}`] }],
-    verdict: (observed) =>
-      judged([
-        ...unlessResultIs(first(observed), ['ECONNREFUSED', 'ENETUNREACH'], 1),
-        unless(observed.hostState.connections === 0, 'the host was reached'),
-      ]),
+    wrong: (observed) => [
+      ...unlessResultIs(first(observed), ['ECONNREFUSED', 'ENETUNREACH'], 1),
+      unless(observed.hostState.connections === 0, 'the host was reached'),
+    ],
   },
   {
     id: 'network.abstract-sockets',
     sentence: "The host's abstract UNIX sockets are unreachable.",
     attempts: ({ probe: program, abstract }) => [{ command: [program, 'unix', `@${abstract}`] }],
-    verdict: (observed) =>
-      judged([
-        ...unlessResultIs(first(observed), ['ECONNREFUSED', 'EPERM'], 1),
-        unless(observed.hostState.connections === 0, 'the host was reached'),
-      ]),
+    wrong: (observed) => [
+      ...unlessResultIs(first(observed), ['ECONNREFUSED', 'EPERM'], 1),
+      unless(observed.hostState.connections === 0, 'the host was reached'),
+    ],
   },
   {
     id: 'network.host-abstract-sockets',
@@ -111,16 +119,13 @@ export const NETWORK_ROWS: readonly Row[] = [
     attempts: ({ probe: program, abstract }) => [
       { command: [program, 'unix', `@${abstract}`], policy: { network: 'host' } },
     ],
-    verdict: (observed, { landlockAbi }) =>
-      landlockAbi < LANDLOCK_SCOPES
-        ? {
-            kind: 'cannot',
-            why: `needs Landlock ${LANDLOCK_SCOPES} (Linux 6.12), this kernel has ${landlockAbi || 'none'}`,
-          }
-        : judged([
+    wrong: (observed, site) =>
+      site.landlockAbi < LANDLOCK_SCOPES
+        ? { kind: 'cannot', why: withoutLandlock(LANDLOCK_SCOPES, '6.12', site) }
+        : [
             ...unlessResultIs(first(observed), ['EPERM'], 1),
             unless(observed.hostState.connections === 0, 'the host was reached'),
-          ]),
+          ],
   },
   {
     id: 'network.socket-families',
@@ -129,11 +134,10 @@ export const NETWORK_ROWS: readonly Row[] = [
       { command: [program, 'socket', ...FORBIDDEN_SOCKETS] },
       { command: [program, 'socket', ...USUAL_SOCKETS] },
     ],
-    verdict: (observed) =>
-      judged([
-        ...unlessResultIs(first(observed), ['EAFNOSUPPORT', 'EPROTONOSUPPORT', 'EPERM'], FORBIDDEN_SOCKETS.length),
-        ...unlessResultIs(first(observed, 1), ['ok'], USUAL_SOCKETS.length),
-      ]),
+    wrong: (observed) => [
+      ...unlessResultIs(first(observed), ['EAFNOSUPPORT', 'EPROTONOSUPPORT', 'EPERM'], FORBIDDEN_SOCKETS.length),
+      ...unlessResultIs(first(observed, 1), ['ok'], USUAL_SOCKETS.length),
+    ],
   },
   {
     id: 'network.own-namespaces',
@@ -146,25 +150,24 @@ export const NETWORK_ROWS: readonly Row[] = [
         ),
       },
     ],
-    verdict: (observed) =>
-      judged([
-        unless(linesOf(first(observed)).length === 7, 'not every namespace could be seen'),
-        ...linesOf(first(observed))
-          .filter(({ what, result }) => observed.hostState.namespaces[what] === result)
-          .map(({ what }) => `${what} is shared with the host`),
-      ]),
+    wrong: (observed) => [
+      unless(linesOf(first(observed)).length === 7, 'not every namespace could be seen'),
+      ...linesOf(first(observed))
+        .filter(({ what, result }) => observed.hostState.namespaces[what] === result)
+        .map(({ what }) => `${what} is shared with the host`),
+    ],
   },
   {
     id: 'network.no-keyrings',
     sentence: "The kernel's keyrings, which no namespace parts, are out of reach.",
     attempts: probe('call', 'keyctl', 'add_key', 'request_key'),
-    verdict: (observed) => judged(unlessResultIs(first(observed), ['EPERM'], 3)),
+    wrong: (observed) => unlessResultIs(first(observed), ['EPERM'], 3),
   },
   {
     id: 'network.no-nested-namespaces',
     sentence: 'No namespace can be made inside, by clone or unshare, with upper bits or without.',
     attempts: probe('namespace', ...NAMESPACES),
-    verdict: (observed) => judged(unlessResultIs(first(observed), ['EPERM'], NAMESPACES.length * 2)),
+    wrong: (observed) => unlessResultIs(first(observed), ['EPERM'], NAMESPACES.length * 2),
   },
 ]
 
@@ -173,24 +176,22 @@ export const SYSCALL_ROWS: readonly Row[] = [
     id: 'syscalls.refused',
     sentence: 'Modules, kexec, bpf, perf, userfaultfd, mounts, clocks, names, NUMA policy and handles answer EPERM.',
     attempts: probe('call', ...REFUSED_CALLS),
-    verdict: (observed) => judged(unlessResultIs(first(observed), ['EPERM'], REFUSED_CALLS.length)),
+    wrong: (observed) => unlessResultIs(first(observed), ['EPERM'], REFUSED_CALLS.length),
   },
   {
     id: 'syscalls.unknown',
     sentence: 'io_uring, clone3, the new mount calls, numbers above the last known one and x32 answer ENOSYS.',
     attempts: probe('call', ...UNKNOWN_CALLS),
-    verdict: (observed) => judged(unlessResultIs(first(observed), ['ENOSYS'], UNKNOWN_CALLS.length - 1)),
+    wrong: (observed) => unlessResultIs(first(observed), ['ENOSYS'], UNKNOWN_CALLS.length - 1),
   },
   {
     id: 'syscalls.foreign',
     sentence: 'A system call of another architecture ends the process.',
     attempts: probe('i386'),
-    verdict: (observed) => {
+    wrong: (observed) => {
       if (first(observed).stdout.includes('absent'))
         return { kind: 'cannot', why: 'there are no system calls of another architecture here' }
-      return judged([
-        unless(first(observed).reason === 'seccomp' || first(observed).signal === 'SIGSYS', 'it was answered'),
-      ])
+      return [unless(first(observed).reason === 'seccomp' || first(observed).signal === 'SIGSYS', 'it was answered')]
     },
   },
   {
@@ -200,7 +201,9 @@ export const SYSCALL_ROWS: readonly Row[] = [
       { command: [program, 'personality', '0', '0x40000', '0xffffffff'] },
       { command: [program, 'personality', '0x8', '0x20000', '0x400000', '0x100000008'] },
     ],
-    verdict: (observed) =>
-      judged([...unlessResultIs(first(observed), ['ok'], 3), ...unlessResultIs(first(observed, 1), ['EPERM'], 4)]),
+    wrong: (observed) => [
+      ...unlessResultIs(first(observed), ['ok'], 3),
+      ...unlessResultIs(first(observed, 1), ['EPERM'], 4),
+    ],
   },
 ]

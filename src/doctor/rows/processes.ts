@@ -2,7 +2,6 @@
 import { umaskIn } from '../../os/proc-status.ts'
 import {
   first,
-  judged,
   type ObservedRun,
   type Row,
   shell,
@@ -46,22 +45,20 @@ export const PROCESS_ROWS: readonly Row[] = [
     attempts: ({ pid }) => [
       { command: shell('kill -0 "$1" 2>/dev/null && echo reached; test -e /proc/$1/stat && echo seen', `${pid}`) },
     ],
-    verdict: (observed) =>
-      judged([
-        unless(first(observed).stdout === '', first(observed).stdout.trim()),
-        unless(first(observed).reason === 'exit', 'no run'),
-      ]),
+    wrong: (observed) => [
+      unless(first(observed).stdout === '', first(observed).stdout.trim()),
+      unless(first(observed).reason === 'exit', 'no run'),
+    ],
   },
   {
     id: 'processes.nothing-outlives',
     sentence: 'Nothing outlives the command: nested daemons in new sessions, ignoring signals, some stopped.',
     attempts: ({ probe }) => [{ command: [probe, 'daemons', '20'] }],
-    verdict: (observed) =>
-      judged([
-        unlessRan(first(observed)),
-        unless(observed.hostState.processes.length === 0, `${observed.hostState.processes.length} processes are left`),
-        unless(first(observed).durationMs < 10_000, 'a daemon that held stdout delayed the end'),
-      ]),
+    wrong: (observed) => [
+      unlessRan(first(observed)),
+      unless(observed.hostState.processes.length === 0, `${observed.hostState.processes.length} processes are left`),
+      unless(first(observed).durationMs < 10_000, 'a daemon that held stdout delayed the end'),
+    ],
   },
   {
     id: 'processes.first-untouchable',
@@ -72,18 +69,17 @@ export const PROCESS_ROWS: readonly Row[] = [
       { command: [probe, 'meddle', '1'] },
       { command: [probe, 'settings', '1'] },
     ],
-    verdict: (observed) =>
-      judged([
-        ...unlessResultIs(first(observed), ['EPERM', 'EACCES', 'ESRCH', 'EBADF', 'reached'], 8),
-        ...unlessResultIs(first(observed, 1), ['EPERM'], STARVING_CALLS),
-        // EINVAL: it is not ending, so there is nothing to release. ENOSYS: an older kernel.
-        ...unlessResultIs(first(observed, 2), ['EPERM', 'EACCES', 'ESRCH', 'EINVAL', 'ENOSYS'], MEDDLING_CALLS),
-        ...unlessResultIs(
-          { ...first(observed, 3), stdout: first(observed, 3).stdout.replace(/^end ok$/m, 'end EPERM') },
-          ['EPERM'],
-          1,
-        ),
-      ]),
+    wrong: (observed) => [
+      ...unlessResultIs(first(observed), ['EPERM', 'EACCES', 'ESRCH', 'EBADF', 'reached'], 8),
+      ...unlessResultIs(first(observed, 1), ['EPERM'], STARVING_CALLS),
+      // EINVAL: it is not ending, so there is nothing to release. ENOSYS: an older kernel.
+      ...unlessResultIs(first(observed, 2), ['EPERM', 'EACCES', 'ESRCH', 'EINVAL', 'ENOSYS'], MEDDLING_CALLS),
+      ...unlessResultIs(
+        { ...first(observed, 3), stdout: first(observed, 3).stdout.replace(/^end ok$/m, 'end EPERM') },
+        ['EPERM'],
+        1,
+      ),
+    ],
   },
   {
     id: 'processes.first-says-nothing',
@@ -95,46 +91,42 @@ export const PROCESS_ROWS: readonly Row[] = [
         policy: { env: { set: { [SECRET]: base } } },
       },
     ],
-    verdict: (observed, { base }) =>
-      judged([
-        unlessRan(first(observed)),
-        unless(first(observed).stdout.includes('end'), 'it did not run'),
-        unless(!`${first(observed).stdout}`.includes(base), 'a secret is visible'),
-      ]),
+    wrong: (observed, { base }) => [
+      unlessRan(first(observed)),
+      unless(first(observed).stdout.includes('end'), 'it did not run'),
+      unless(!`${first(observed).stdout}`.includes(base), 'a secret is visible'),
+    ],
   },
   {
     id: 'processes.environment',
     sentence: 'Only the variables that the policy names reach the command.',
     attempts: ({ base }) => [{ command: ['/usr/bin/env'], env: { [SECRET]: base } }],
-    verdict: (observed, { base }) =>
-      judged([
-        unlessRan(first(observed)),
-        unless(!first(observed).stdout.includes(`${SECRET}=${base}`), 'a variable arrived'),
-      ]),
+    wrong: (observed, { base }) => [
+      unlessRan(first(observed)),
+      unless(!first(observed).stdout.includes(`${SECRET}=${base}`), 'a variable arrived'),
+    ],
   },
   {
     id: 'processes.descriptors',
     sentence: 'The command has descriptors 0, 1 and 2 and no other.',
     attempts: ({ probe }) => [{ command: [probe, 'descriptors'] }],
-    verdict: (observed) =>
-      judged([
-        unless(
-          first(observed).stdout === '0\n1\n2\n',
-          `descriptors ${first(observed).stdout.trim().split('\n').join(' ')}`,
-        ),
-      ]),
+    wrong: (observed) => [
+      unless(
+        first(observed).stdout === '0\n1\n2\n',
+        `descriptors ${first(observed).stdout.trim().split('\n').join(' ')}`,
+      ),
+    ],
   },
   {
     id: 'processes.clean-start',
     sentence:
       "No signal is ignored or blocked, the mask of file modes is the caller's, core dumps are off for pipe handlers too.",
     attempts: () => [{ command: shell('cat /proc/self/status /proc/self/limits') }],
-    verdict: (observed, { umask }) =>
-      judged([
-        ...unlessZero(first(observed), SIGNAL_SETS),
-        unless(/^Max core file size +1 +1 /m.test(first(observed).stdout), 'the bound of core dumps is not 1'),
-        unless(umaskIn(first(observed).stdout) === umask, `the mask is not ${umask.toString(8)}`),
-      ]),
+    wrong: (observed, { umask }) => [
+      ...unlessZero(first(observed), SIGNAL_SETS),
+      unless(/^Max core file size +1 +1 /m.test(first(observed).stdout), 'the bound of core dumps is not 1'),
+      unless(umaskIn(first(observed).stdout) === umask, `the mask is not ${umask.toString(8)}`),
+    ],
   },
   {
     id: 'processes.terminal',
@@ -145,42 +137,40 @@ export const PROCESS_ROWS: readonly Row[] = [
       { command: [probe, 'write-open', '/dev/tty'] },
       { command: ['/bin/cat', '/proc/self/stat'] },
     ],
-    verdict: (observed) =>
-      judged([
-        ...unlessResultIs(first(observed), ['EPERM'], TERMINAL_REQUESTS.length),
-        ...unlessResultIs(first(observed, 1), ['ENXIO', 'ENOENT'], 1),
-        unless(leadsSession(first(observed, 2).stdout), 'the command is in the session of another process'),
-      ]),
+    wrong: (observed) => [
+      ...unlessResultIs(first(observed), ['EPERM'], TERMINAL_REQUESTS.length),
+      ...unlessResultIs(first(observed, 1), ['ENXIO', 'ENOENT'], 1),
+      unless(leadsSession(first(observed, 2).stdout), 'the command is in the session of another process'),
+    ],
   },
   {
     id: 'processes.no-privileges',
     sentence: 'All five capability sets are empty, no_new_privs is set, a seccomp filter is on.',
     attempts: () => [{ command: ['/bin/cat', '/proc/self/status'] }],
-    verdict: (observed) =>
-      judged([
-        ...unlessZero(first(observed), CAPABILITY_SETS),
-        unless(statusValue(first(observed).stdout, 'NoNewPrivs') === '1', 'no_new_privs is not set'),
-        unless(statusValue(first(observed).stdout, 'Seccomp') === '2', 'no seccomp filter'),
-      ]),
+    wrong: (observed) => [
+      ...unlessZero(first(observed), CAPABILITY_SETS),
+      unless(statusValue(first(observed).stdout, 'NoNewPrivs') === '1', 'no_new_privs is not set'),
+      unless(statusValue(first(observed).stdout, 'Seccomp') === '2', 'no seccomp filter'),
+    ],
   },
   {
     id: 'processes.never-root',
     sentence: "The command's id is root's neither inside nor on the host.",
     attempts: () => [{ command: shell('id -u; cat /proc/self/uid_map') }],
-    verdict: (observed) => {
+    wrong: (observed) => {
       const [inside = '0', ...maps] = first(observed).stdout.trim().split('\n')
-      return judged([
+      return [
         unlessRan(first(observed)),
         unless(inside !== '0', 'uid 0 inside'),
         unless(maps.length > 0, 'no id map'),
         ...maps.filter((map) => /^\s*\d+\s+0\s/.test(map)).map((map) => `mapped to root: ${map.trim()}`),
-      ])
+      ]
     },
   },
   {
     id: 'processes.debugger',
     sentence: 'A debugger can still trace its own children.',
     attempts: ({ probe }) => [{ command: [probe, 'trace-child'] }],
-    verdict: (observed) => judged(unlessResultIs(first(observed), ['ok'], 1)),
+    wrong: (observed) => unlessResultIs(first(observed), ['ok'], 1),
   },
 ]

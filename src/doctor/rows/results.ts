@@ -1,6 +1,6 @@
 /** Rows about limits, results and refusals. Pure. */
 import { createHash } from 'node:crypto'
-import { type Attempt, first, judged, type Row, shell, unless, unlessRan } from '../contract-types.ts'
+import { type Attempt, first, type Row, shell, unless, unlessRan } from '../contract-types.ts'
 
 const MIB = 1024 ** 2
 
@@ -24,11 +24,10 @@ export const RESOURCE_ROWS: readonly Row[] = [
     id: 'resources.memory',
     sentence: 'A command that takes more memory than allowed is ended, and the result says why.',
     attempts: ({ probe }) => [{ command: [probe, 'eat', `${512 * MIB}`], policy: { resources: { memory: '64m' } } }],
-    verdict: (observed) =>
-      judged([
-        unless(!first(observed).stdout.includes('eat ok'), 'it got all the memory it wanted'),
-        unless(first(observed).reason === 'memory', `the reason is ${first(observed).reason}`),
-      ]),
+    wrong: (observed) => [
+      unless(!first(observed).stdout.includes('eat ok'), 'it got all the memory it wanted'),
+      unless(first(observed).reason === 'memory', `the reason is ${first(observed).reason}`),
+    ],
   },
   {
     id: 'resources.memory-in-files',
@@ -39,16 +38,15 @@ export const RESOURCE_ROWS: readonly Row[] = [
         policy: { resources: { memory: '64m', tmp: '1g' } },
       },
     ],
-    verdict: (observed) =>
-      judged([unless(first(observed).reason === 'memory', `the reason is ${first(observed).reason}`)]),
+    wrong: (observed) => [unless(first(observed).reason === 'memory', `the reason is ${first(observed).reason}`)],
   },
   {
     id: 'resources.processes',
     sentence: 'A fork bomb ends at the bound of processes.',
     attempts: ({ probe }) => [{ command: [probe, 'forks', '200'], policy: { resources: { pids: 16 } } }],
-    verdict: (observed) => {
+    wrong: (observed) => {
       const made = Number(/^forks (\d+)$/m.exec(first(observed).stdout)?.[1] ?? Number.NaN)
-      return judged([unless(made > 0 && made <= 16, `${made} processes`)])
+      return [unless(made > 0 && made <= 16, `${made} processes`)]
     },
   },
   {
@@ -56,14 +54,13 @@ export const RESOURCE_ROWS: readonly Row[] = [
     sentence: 'A command with one processor cannot take others back.',
     attempts: ({ probe }) => [{ command: [probe, 'processors'], policy: { resources: { cpus: 1 } } }],
     // The kernel's own quota leaves processors alone, and holds all the same.
-    verdict: (observed) =>
-      judged([
-        unlessRan(first(observed)),
-        unless(
-          first(observed).cpusBy === 'cgroup2' || first(observed).stdout === 'processors 1\n',
-          first(observed).stdout.trim(),
-        ),
-      ]),
+    wrong: (observed) => [
+      unlessRan(first(observed)),
+      unless(
+        first(observed).cpusBy === 'cgroup2' || first(observed).stdout === 'processors 1\n',
+        first(observed).stdout.trim(),
+      ),
+    ],
   },
   {
     id: 'resources.deadline',
@@ -74,12 +71,11 @@ export const RESOURCE_ROWS: readonly Row[] = [
         policy: { resources: { timeout: '500ms' } },
       },
     ],
-    verdict: (observed) =>
-      judged([
-        unless(first(observed).reason === 'timeout', `the reason is ${first(observed).reason}`),
-        unless(first(observed).stdout === 'begun\n', 'the output is lost'),
-        unless(observed.hostState.processes.length === 0, `${observed.hostState.processes.length} processes are left`),
-      ]),
+    wrong: (observed) => [
+      unless(first(observed).reason === 'timeout', `the reason is ${first(observed).reason}`),
+      unless(first(observed).stdout === 'begun\n', 'the output is lost'),
+      unless(observed.hostState.processes.length === 0, `${observed.hostState.processes.length} processes are left`),
+    ],
   },
   {
     id: 'resources.output',
@@ -90,11 +86,10 @@ export const RESOURCE_ROWS: readonly Row[] = [
         policy: { resources: { output: '64k' } },
       },
     ],
-    verdict: (observed) =>
-      judged([
-        unlessRan(first(observed)),
-        unless(first(observed).truncated === 8 * MIB - 65_536, `${first(observed).truncated} bytes dropped`),
-      ]),
+    wrong: (observed) => [
+      unlessRan(first(observed)),
+      unless(first(observed).truncated === 8 * MIB - 65_536, `${first(observed).truncated} bytes dropped`),
+    ],
   },
 ]
 
@@ -103,14 +98,13 @@ export const RESULT_ROWS: readonly Row[] = [
     id: 'results.exit-or-signal',
     sentence: 'The result distinguishes exit status 137 from death by SIGKILL.',
     attempts: () => [{ command: shell('exit 137') }, { command: shell('kill -9 $$') }],
-    verdict: (observed) =>
-      judged([
-        unless(first(observed).exitCode === 137 && first(observed).signal === null, 'exit 137 is not told as such'),
-        unless(
-          first(observed, 1).signal === 'SIGKILL' && first(observed, 1).exitCode === null,
-          'SIGKILL is not told as such',
-        ),
-      ]),
+    wrong: (observed) => [
+      unless(first(observed).exitCode === 137 && first(observed).signal === null, 'exit 137 is not told as such'),
+      unless(
+        first(observed, 1).signal === 'SIGKILL' && first(observed, 1).exitCode === null,
+        'SIGKILL is not told as such',
+      ),
+    ],
   },
   {
     id: 'results.not-started',
@@ -123,48 +117,42 @@ export const RESULT_ROWS: readonly Row[] = [
       { command: shell('exit 127') },
       { command: shell('exit 126') },
     ],
-    verdict: (observed) =>
-      judged([
-        unless(first(observed).errorCode === 'COMMAND_NOT_FOUND', `missing: ${first(observed).errorCode}`),
-        unless(
-          first(observed, 1).errorCode === 'COMMAND_NOT_EXECUTABLE',
-          `not executable: ${first(observed, 1).errorCode}`,
-        ),
-        unless(
-          first(observed, 2).errorCode === 'COMMAND_NOT_EXECUTABLE',
-          `interpreter: ${first(observed, 2).errorCode}`,
-        ),
-        unless(first(observed, 3).exitCode === 127 && first(observed, 3).errorCode === undefined, 'exit 127'),
-        unless(first(observed, 4).exitCode === 126 && first(observed, 4).errorCode === undefined, 'exit 126'),
-      ]),
+    wrong: (observed) => [
+      unless(first(observed).errorCode === 'COMMAND_NOT_FOUND', `missing: ${first(observed).errorCode}`),
+      unless(
+        first(observed, 1).errorCode === 'COMMAND_NOT_EXECUTABLE',
+        `not executable: ${first(observed, 1).errorCode}`,
+      ),
+      unless(first(observed, 2).errorCode === 'COMMAND_NOT_EXECUTABLE', `interpreter: ${first(observed, 2).errorCode}`),
+      unless(first(observed, 3).exitCode === 127 && first(observed, 3).errorCode === undefined, 'exit 127'),
+      unless(first(observed, 4).exitCode === 126 && first(observed, 4).errorCode === undefined, 'exit 126'),
+    ],
   },
   {
     id: 'results.no-forging',
     sentence: 'Nothing that a command prints, on any descriptor, becomes a result.',
     attempts: () => [{ command: shell('for fd in 1 2 3 4 5; do echo "$1" >&$fd; done 2>/dev/null; exit 3', FORGED) }],
-    verdict: (observed) =>
-      judged([
-        unless(
-          first(observed).reason === 'exit' && first(observed).exitCode === 3,
-          `${first(observed).reason} ${first(observed).exitCode}`,
-        ),
-      ]),
+    wrong: (observed) => [
+      unless(
+        first(observed).reason === 'exit' && first(observed).exitCode === 3,
+        `${first(observed).reason} ${first(observed).exitCode}`,
+      ),
+    ],
   },
   {
     id: 'results.arguments',
     sentence: 'Arguments arrive unchanged: empty, options, newlines, quotes, 100 kB.',
     attempts: ({ probe }) => [{ command: [probe, 'arguments', ...WORDS] }],
-    verdict: (observed) => judged([unless(first(observed).stdout === `${WORDS.map(hex).join('\n')}\n`, 'they do not')]),
+    wrong: (observed) => [unless(first(observed).stdout === `${WORDS.map(hex).join('\n')}\n`, 'they do not')],
   },
   {
     id: 'results.bytes',
     sentence: '8 MiB through cat come back identical.',
     attempts: () => [{ command: ['/bin/cat'], stdin: pattern(8 * MIB), policy: { resources: { output: '16m' } } }],
-    verdict: (observed) =>
-      judged([
-        unlessRan(first(observed)),
-        unless(first(observed).stdoutSha256 === sha256(pattern(8 * MIB)), 'they differ'),
-      ]),
+    wrong: (observed) => [
+      unlessRan(first(observed)),
+      unless(first(observed).stdoutSha256 === sha256(pattern(8 * MIB)), 'they differ'),
+    ],
   },
   {
     id: 'results.no-mix',
@@ -172,11 +160,10 @@ export const RESULT_ROWS: readonly Row[] = [
     together: true,
     attempts: () =>
       Array.from({ length: AT_ONCE }, (_, n): Attempt => ({ command: shell('echo run "$1"; exit "$1"', `${n}`) })),
-    verdict: ({ runs }) =>
-      judged([
-        unless(runs.length === AT_ONCE, `${runs.length} runs`),
-        ...runs.map((run, n) => unless(run.stdout === `run ${n}\n` && run.exitCode === n, `run ${n}: ${run.exitCode}`)),
-      ]),
+    wrong: ({ runs }) => [
+      unless(runs.length === AT_ONCE, `${runs.length} runs`),
+      ...runs.map((run, n) => unless(run.stdout === `run ${n}\n` && run.exitCode === n, `run ${n}: ${run.exitCode}`)),
+    ],
   },
 ]
 
@@ -185,7 +172,7 @@ export const FALLBACK_ROWS: readonly Row[] = [
     id: 'fallbacks.no-engine',
     sentence: 'Without the program that builds the walls a run is refused.',
     attempts: () => [{ command: ['/bin/true'], policy: { engine: 'bwrap' }, env: { PATH: '/nonexistent' } }],
-    verdict: (observed) => judged([unless(first(observed).refused?.code === 'NO_BACKEND', 'it ran')]),
+    wrong: (observed) => [unless(first(observed).refused?.code === 'NO_BACKEND', 'it ran')],
   },
   {
     id: 'fallbacks.never-unsandboxed',
@@ -197,17 +184,15 @@ export const FALLBACK_ROWS: readonly Row[] = [
         env: { LLM_DO_ALLOW_UNSANDBOXED: '' },
       },
     ],
-    verdict: (observed) => judged([unless(first(observed).refused?.code === 'NO_BACKEND', 'it ran')]),
+    wrong: (observed) => [unless(first(observed).refused?.code === 'NO_BACKEND', 'it ran')],
   },
   {
     id: 'fallbacks.required-limit',
     sentence: 'A limit that is required of the kernel is held by it, or the run is refused.',
     attempts: () => [{ command: ['/bin/true'], policy: { require: ['memory-limit'] } }],
-    verdict: (observed) => {
+    wrong: (observed) => {
       const { refused, memoryBy } = first(observed)
-      return judged([
-        unless(refused?.code === 'NO_BACKEND' || memoryBy === 'cgroup2', `held by ${memoryBy ?? 'nothing'}`),
-      ])
+      return [unless(refused?.code === 'NO_BACKEND' || memoryBy === 'cgroup2', `held by ${memoryBy ?? 'nothing'}`)]
     },
   },
 ]
