@@ -28,6 +28,12 @@ export function observePaths(paths: readonly string[]): Record<string, PathFact>
   return Object.fromEntries([...new Set(paths)].map((path) => [path, observePath(path, parents)]))
 }
 
+/** Path -> what an unchanged file keeps; undefined where it cannot be known. */
+export function identitiesOf(paths: readonly string[]): Readonly<Record<string, string | undefined>> {
+  const facts = observePaths(paths)
+  return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
+}
+
 /** Rounds that a chain of links can take before it is cut: one for each link that the kernel follows, and some to spare. */
 const MOST_ROUNDS = 48
 

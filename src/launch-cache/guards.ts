@@ -4,8 +4,9 @@
  * Edge: this process, as the caller.
  */
 
-import { readFileSync, readlinkSync } from 'node:fs'
 import { writeLaunchFile } from '../backends/namespace/launch-file.ts'
+import { linkText } from '../host/paths.ts'
+import { textOf } from '../os/look.ts'
 import { type LaunchEntry, launchEntries, type Verb } from '../text/launch-entries.ts'
 import { type Invocation, type KeyInputs, keyWords } from './cache-key.ts'
 
@@ -116,18 +117,19 @@ function isSame(a: Readonly<Record<string, unknown>>, b: Readonly<Record<string,
 
 type ProcessFacts = Readonly<Pick<KeyInputs, 'uid' | 'gid' | 'cgroup' | 'userNamespace' | 'mountNamespace'>>
 
-function observeProcess(): ProcessFacts {
+export function observeProcess(): ProcessFacts {
   return {
     uid: process.geteuid?.() ?? -1,
     gid: process.getegid?.() ?? -1,
     cgroup: lineOf('/proc/self/cgroup', '0::'),
-    userNamespace: readlinkSync('/proc/self/ns/user'),
-    mountNamespace: readlinkSync('/proc/self/ns/mnt'),
+    userNamespace: linkText('/proc/self/ns/user'),
+    mountNamespace: linkText('/proc/self/ns/mnt'),
   }
 }
 
+/** A value that the kernel or a container hides is an empty word of the key, to the client as well. */
 function lineOf(file: string, start: string): string {
-  const lines = readFileSync(file, 'utf8').split('\n')
+  const lines = textOf(file).split('\n')
   return lines.find((line) => line.startsWith(start)) ?? ''
 }
 

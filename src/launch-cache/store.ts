@@ -5,13 +5,14 @@
 import { rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KEY_ANY_DIRECTORY } from '../contract.ts'
-import { linkText, observePaths } from '../host/paths.ts'
-import { namesIn, orElse, textOf } from '../os/look.ts'
+import { identitiesOf } from '../host/paths.ts'
+import { namesIn, orElse } from '../os/look.ts'
 import { dropOldest, isOwnDirectory, makePrivateDirectory, writePrivateFile } from '../os/private-files.ts'
 import { nameIn, type Places } from '../plan/hash.ts'
 import type { Words } from './any-directory.ts'
 import { type Invocation, type KeyInputs, keyName, keyWords } from './cache-key.ts'
 import { type CachedInputs, poolDigest, writeCachedFile } from './cached-launch.ts'
+import { observeLasting, observeProcess } from './guards.ts'
 import { type CacheOwner, launchPlaces } from './places.ts'
 import { namedPlaces, slotted } from './slots.ts'
 
@@ -66,11 +67,12 @@ export interface GuardedLaunch {
 
 /** @returns undefined when something that the plan depends on cannot be guarded */
 export function wordsOf(inputs: StoreInputs): Words | undefined {
+  // The current file, with which the client will compare: nothing, or a path that this user may not inspect.
   const paths = known({ ...identitiesOf(inputs.absent), ...inputs.paths })
   // Node shows bytes that are not UTF-8 as U+FFFD; the client compares bytes.
   if (paths === undefined || JSON.stringify([inputs.caller, inputs.invocation]).includes('\ufffd')) return undefined
   const { variables, unset, isPoolable, endsWithParent, judgement, ending, records, places, planHash } = inputs
-  const seen = { ...inputs.caller, ...observeProcess() }
+  const seen = { ...inputs.caller, ...observeLasting(), ...observeProcess() }
   const key = keyWords({ ...seen, invocation: inputs.invocation })
   const { options } = namedPlaces(inputs.invocation.options)
   const keyForAny = keyWords({ ...seen, cwd: KEY_ANY_DIRECTORY, invocation: { ...inputs.invocation, options } })
@@ -113,12 +115,6 @@ export function storeLaunch({ env, uid }: CacheOwner, { name, bytes }: GuardedLa
   return isStored
 }
 
-/** The current file, with which the client will compare: nothing, or a path that this user may not inspect. */
-function identitiesOf(paths: readonly string[]): StoreInputs['paths'] {
-  const facts = observePaths(paths)
-  return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
-}
-
 function known(paths: StoreInputs['paths']): Readonly<Record<string, string>> | undefined {
   return Object.values(paths).includes(undefined) ? undefined : (paths as Readonly<Record<string, string>>)
 }
@@ -136,29 +132,6 @@ function contentIdentity(path: string, begunMs: number): string | undefined {
   if (seen === undefined || Number(seen.ctimeMs) > begunMs - SETTLED_MS) return undefined
   const { dev, ino, mode, uid, size, mtimeNs, ctimeNs } = seen
   return [dev, ino, mode, uid, size, mtimeNs, ctimeNs].join(':')
-}
-
-type ProcessFacts = Pick<
-  KeyInputs,
-  'uid' | 'gid' | 'bootId' | 'cgroup' | 'capabilities' | 'userNamespace' | 'mountNamespace'
->
-
-function observeProcess(): ProcessFacts {
-  return {
-    uid: process.geteuid?.() ?? -1,
-    gid: process.getegid?.() ?? -1,
-    bootId: lineOf('/proc/sys/kernel/random/boot_id', ''),
-    cgroup: lineOf('/proc/self/cgroup', '0::'),
-    capabilities: lineOf('/proc/self/status', 'CapEff:'),
-    userNamespace: linkText('/proc/self/ns/user'),
-    mountNamespace: linkText('/proc/self/ns/mnt'),
-  }
-}
-
-/** A value that the kernel or a container hides is an empty word of the key, to the client as well. */
-function lineOf(file: string, start: string): string {
-  const lines = textOf(file)
-  return lines.split('\n').find((line) => line.startsWith(start)) ?? ''
 }
 
 /** `llm-do cache clear`. @returns how many files there were */

@@ -16,7 +16,7 @@ import { recallOrFind } from '../host/boot-cache.ts'
 import type { CgroupFact, PathFact, Probe } from '../host/facts.ts'
 import { type FoundSockets, findSockets } from '../host/find-sockets.ts'
 import { secretDirectory } from '../host/own-directory.ts'
-import { linkText, observePaths, observeRounds } from '../host/paths.ts'
+import { identitiesOf, linkText, observePaths, observeRounds } from '../host/paths.ts'
 import { type MachineFacts, observeHost } from '../host/probe.ts'
 import { textOf } from '../os/look.ts'
 import { checkNativePrograms, NATIVE_PROGRAMS, nativeDirectory, packageVersion } from '../os/native-programs.ts'
@@ -137,11 +137,6 @@ async function findCgroup({ uid, enter, cache, cgroupParent }: CgroupQuestion): 
 function looksTheSame(seen: Sights): boolean {
   const now = identitiesOf(Object.keys(seen))
   return Object.entries(seen).every(([path, identity]) => now[path] === identity)
-}
-
-function identitiesOf(paths: readonly string[]): Sights {
-  const facts = observePaths(paths)
-  return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
 }
 
 /** The same path in another mount namespace may be read-only, or another tree. */

@@ -14,12 +14,11 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { processQuestions } from '../../src/backends/namespace/probe-host.ts'
-import type { Sights } from '../../src/cgroup/fact.ts'
 import { prepareGroup } from '../../src/cgroup/group.ts'
 import { observeCgroup } from '../../src/cgroup/ladder.ts'
 import { isSystemdRunning } from '../../src/cgroup/systemd.ts'
 import { SandboxError } from '../../src/error.ts'
-import { observePaths } from '../../src/host/paths.ts'
+import { identitiesOf } from '../../src/host/paths.ts'
 import { bundle } from '../support/bundle.ts'
 import { runCli } from '../support/cli.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
@@ -30,16 +29,11 @@ import { becoming, PLAIN_ID } from '../support/users.ts'
 import { newGroup } from './groups.ts'
 
 const uid = process.getuid?.() ?? 0
-/** As run/observe.ts looks. */
-function observe(paths: readonly string[]): Sights {
-  const facts = observePaths(paths)
-  return Object.fromEntries(paths.map((path) => [path, facts[path]?.identity]))
-}
 const childrenOf = (group: string): readonly string[] =>
   readdirSync(group, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
 
 async function refusalOf(cgroupParent: string): Promise<SandboxError> {
-  const observed = await observeCgroup({ uid, cgroupParent, observe }).catch((error: unknown) => error)
+  const observed = await observeCgroup({ uid, cgroupParent, observe: identitiesOf }).catch((error: unknown) => error)
   if (observed instanceof SandboxError) return observed
   throw new Error(`expected a refusal of ${cgroupParent}, got ${JSON.stringify(observed)}`)
 }
@@ -66,7 +60,7 @@ test.runIf(existsSync(join(versionOne, 'tasks')))('a cgroup of version 1 is refu
 describeWith('root', 'on the cgroup v2 tree of this host', () => {
   test('an empty group is taken as a parent and left as it was', async () => {
     const group = newGroup()
-    const fact = await observeCgroup({ uid, cgroupParent: group, observe })
+    const fact = await observeCgroup({ uid, cgroupParent: group, observe: identitiesOf })
     expect(fact).toMatchObject({ rung: 'parent', parent: group })
     expect(childrenOf(group)).toEqual([])
     // Files that would exist if the kernel gave it more.
@@ -89,7 +83,7 @@ describeWith('root', 'on the cgroup v2 tree of this host', () => {
     const group = newGroup()
     const dead = spawnSync('true').pid
     for (const maker of [dead, process.pid]) mkdirSync(join(group, `llm-do-probe-${maker}-aBcDeF`))
-    await observeCgroup({ uid, cgroupParent: group, observe })
+    await observeCgroup({ uid, cgroupParent: group, observe: identitiesOf })
     expect(childrenOf(group)).toEqual([`llm-do-probe-${process.pid}-aBcDeF`])
   })
 
