@@ -14,7 +14,7 @@ import { delimiter, join } from 'node:path'
 import { isInsideOwn, OUR_INIT } from '../os/inside-own.ts'
 import { orElse, textOf } from '../os/look.ts'
 import { nativeDirectory } from '../os/native-programs.ts'
-import { countProcessors, statusLine } from '../os/proc-status.ts'
+import { processorsIn, statusLine } from '../os/proc-status.ts'
 import { type CacheInputs, recall, recallOrFind, remember, type Sought } from './boot-cache.ts'
 import {
   type CgroupFact,
@@ -179,7 +179,7 @@ function observeSelf(): Self {
     gid: process.getgid?.() ?? -1,
     bootId: bootId.trim(),
     capabilities: statusLine(status, 'CapEff'),
-    cpus: countProcessors(cpuList) || availableParallelism(),
+    cpus: processorsIn(cpuList).length || availableParallelism(),
     cpuList,
     surroundings: observeSurroundings(statusLine(status, 'Seccomp') === '2'),
     stamp: [bootId.trim(), uid, cgroup, label, ...rooms, ...limits].join('\n'),

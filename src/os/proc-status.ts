@@ -9,11 +9,10 @@ export function statusLine(status: string, name: string): string {
 /** The mask of file modes in a text of /proc/PID/status, NaN when there is none. */
 export const umaskIn = (status: string): number => Number.parseInt(statusLine(status, 'Umask'), 8)
 
-/** How many processors a list such as `0-3,8` names; 0 for an empty or foreign text. */
-export function countProcessors(list: string): number {
-  const ranges = list.split(',').map((range) => /^(\d+)(?:-(\d+))?$/.exec(range.trim()))
-  return ranges.reduce(
-    (sum, match) => sum + (match === null ? 0 : Number(match[2] ?? match[1]) - Number(match[1]) + 1),
-    0,
-  )
+/** The processors that a list such as `0-3,8` names; none for an empty or foreign text. */
+export function processorsIn(list: string): readonly number[] {
+  return list.split(',').flatMap((range) => {
+    const [, first = '', last = first] = /^(\d+)(?:-(\d+))?$/.exec(range.trim()) ?? []
+    return first === '' ? [] : Array.from({ length: Number(last) - Number(first) + 1 }, (_, at) => Number(first) + at)
+  })
 }

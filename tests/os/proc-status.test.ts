@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
-import { countProcessors, statusLine } from '../../src/os/proc-status.ts'
+import { processorsIn, statusLine } from '../../src/os/proc-status.ts'
 
 describe('Texts of /proc', () => {
   test.each([
-    ['0-3,8', 5],
-    ['0', 1],
-    ['', 0],
-    ['x', 0],
-    ['0-1\n', 2],
-  ])('the list %j names %d processors', (list, count) => {
-    expect(countProcessors(list)).toBe(count)
+    ['0-3,8', [0, 1, 2, 3, 8]],
+    ['0', [0]],
+    ['', []],
+    ['x', []],
+    ['0-1\n', [0, 1]],
+  ])('the list %j names the processors %j', (list, numbers) => {
+    expect(processorsIn(list)).toEqual(numbers)
   })
 
   test('a line is found by its whole name', () => {

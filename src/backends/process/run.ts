@@ -8,7 +8,8 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import pidusage from 'pidusage'
 import { SandboxError } from '../../error.ts'
-import { orElse } from '../../os/look.ts'
+import { orElse, textOf } from '../../os/look.ts'
+import { processorsIn, statusLine } from '../../os/proc-status.ts'
 import { SYSTEM_PATH } from '../../os/run-program.ts'
 import type { Plan } from '../../plan/plan.ts'
 import type { BackendRun, RunInputs, Runner } from '../backend.ts'
@@ -165,7 +166,8 @@ function newWatchdog({ limits: { memory, pids: most } }: Plan, runId: string): W
 /** Whole processors out of those that we may use ourselves. */
 function onFewerProcessors(launch: Launch, { limits: { cpus } }: Plan): Launch {
   if (cpus?.by !== 'affinity') return launch
-  const list = ownProcessors().slice(0, cpus.max).join(',')
+  const own = processorsIn(statusLine(textOf('/proc/self/status'), 'Cpus_allowed_list'))
+  const list = own.slice(0, cpus.max).join(',') || '0'
   return { ...launch, file: systemProgram('taskset'), argv: ['--cpu-list', list, launch.file, ...launch.argv] }
 }
 
@@ -173,15 +175,6 @@ function onFewerProcessors(launch: Launch, { limits: { cpus } }: Plan): Launch {
 function systemProgram(name: string): string {
   const files = SYSTEM_PATH.split(':').map((directory) => `${directory}/${name}`)
   return files.find((file) => existsSync(file)) ?? `/usr/bin/${name}`
-}
-
-/** Numbers of the processors this process may run on: proc_pid_status(5), `Cpus_allowed_list: 0-1,4`. */
-function ownProcessors(): readonly number[] {
-  const ranges = /^Cpus_allowed_list:\s*(\S+)/m.exec(readable('/proc/self/status') ?? '')?.[1] ?? '0'
-  return ranges.split(',').flatMap((range) => {
-    const [first = 0, last = first] = range.split('-').map(Number)
-    return Array.from({ length: last - first + 1 }, (_, index) => first + index)
-  })
 }
 
 /** Bytes resident; pages that two processes share count twice, so a limit is held rather too tight. */
