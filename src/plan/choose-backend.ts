@@ -12,16 +12,11 @@ import { type BackendOffer, KERNEL_HOLDERS, type Lack, NFTABLES_FIX } from './of
 
 export interface ChoiceInputs {
   readonly policy: Policy
-  /** Needs of the policy; `policy.require` is added. */
+  /** Of the policy, see policy/needs.ts. */
   readonly needs: readonly Need[]
   readonly facts: HostFacts
   /** Of every backend, in the order in which `auto` takes them. */
   readonly offers: readonly BackendOffer[]
-}
-
-/** Needs in the order of their list, with those that `require` names. */
-export function allNeeds({ needs, policy }: Pick<ChoiceInputs, 'needs' | 'policy'>): readonly Need[] {
-  return NEEDS.filter((need) => needs.includes(need) || policy.require.includes(need))
 }
 
 /**
@@ -64,7 +59,7 @@ interface Missing {
 
 function missingOf(offer: BackendOffer, inputs: ChoiceInputs): readonly Missing[] {
   if (offer.barred !== undefined) return [{ what: 'backend', lack: offer.barred }]
-  return allNeeds(inputs).flatMap((need) => {
+  return inputs.needs.flatMap((need) => {
     const lack = lackOf({ need, offer, inputs })
     return lack === undefined ? [] : [{ what: need, lack }]
   })

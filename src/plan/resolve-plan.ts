@@ -11,7 +11,7 @@ import { seccompName } from '../policy/values.ts'
 import type { MountWay } from '../seccomp/ways.ts'
 import { shellWord } from '../text/shell-word.ts'
 import { cacheWarnings } from './caches.ts'
-import { allNeeds, type ChoiceInputs, chooseBackend } from './choose-backend.ts'
+import { type ChoiceInputs, chooseBackend } from './choose-backend.ts'
 import { detachProblems } from './detach.ts'
 import { plannedDevices } from './devices.ts'
 import { closesTmp, plannedVariables, resolveWorkdir, VAR_TMP, variableProblems } from './environment.ts'
@@ -132,7 +132,7 @@ function assemble(inputs: PlanInputs, choice: BackendOffer, resolved: Mounts): P
     ...(policy.image === undefined ? {} : { image: policy.image }),
     ...(policy.runtime === undefined ? {} : { runtime: policy.runtime }),
     dockerReuse: policy.docker.reuse,
-    needs: allNeeds(inputs),
+    needs: inputs.needs,
     zones,
     ...layerOf(policy, zones),
     scratch: mounts.scratch,
