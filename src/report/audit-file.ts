@@ -14,7 +14,7 @@ import {
   openSync,
   readSync,
   realpathSync,
-  writeSync,
+  writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { SandboxError } from '../error.ts'
@@ -89,15 +89,11 @@ function append(descriptor: number, entry: AuditEntry): void {
   const separator = last.bytes.length === 0 || last.ended ? '' : '\n'
   const { size } = fstatSync(descriptor)
   try {
-    writeAll(descriptor, Buffer.from(`${separator}${auditLine(entry, previous)}\n`))
+    writeFileSync(descriptor, `${separator}${auditLine(entry, previous)}\n`)
   } catch (error) {
     ftruncateSync(descriptor, size)
     throw error
   }
-}
-
-function writeAll(descriptor: number, bytes: Buffer): void {
-  for (let done = 0; done < bytes.length; ) done += writeSync(descriptor, bytes, done)
 }
 
 /** The directory is resolved, the file itself is not: every spelling of one log takes the same lock. */
