@@ -1,8 +1,7 @@
 /** Questions about absolute POSIX paths, and the tables of paths with a special meaning. Pure; nothing is looked at. */
 import { posix } from 'node:path'
-import { INVISIBLE } from '../text/invisible.ts'
 
-const UNSEEN = new RegExp(`[${INVISIBLE}]`, 'gu')
+export { neutralise as shown } from '../text/invisible.ts'
 
 export const WORKSPACE = '/workspace'
 export const SANDBOX_HOME = '/home/sandbox'
@@ -12,6 +11,12 @@ export const RUNTIME_ROOTS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64
 
 /** Where programs are looked for inside when the caller's PATH names none of them. */
 export const STANDARD_PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'] as const
+
+/** The innermost mount around a path inside. */
+export function around<T extends { readonly target: string }>(path: string, mounts: readonly T[]): T | undefined {
+  const outer = mounts.filter(({ target }) => isWithin(path, target))
+  return outer.toSorted((one, other) => other.target.length - one.target.length)[0]
+}
 
 /** True for `ancestor` itself and everything under it. */
 export function isWithin(path: string, ancestor: string): boolean {
@@ -38,11 +43,6 @@ export function ancestorsOf(path: string): readonly string[] {
 /** Code unit order, the same in every locale; a directory comes before what is in it. */
 export function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
-}
-
-/** For messages of one line: control characters, invisible and direction-changing ones as escapes. */
-export function shown(path: string): string {
-  return path.replace(UNSEEN, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
 interface KnownPath {

@@ -6,6 +6,7 @@ import type { ErrorCode } from '../error.ts'
 import type { Surroundings } from '../host/facts.ts'
 import { explainFailure } from '../host/probe-failures.ts'
 import type { PlannedZone } from '../plan/plan.ts'
+import { around } from '../plan/well-known-paths.ts'
 import { type InvisiblePath, interpreterHint, shellWord } from './hints.ts'
 
 export interface Explained {
@@ -262,8 +263,7 @@ export const EXPLAINED_STEPS = [...new Set(SETUP_FAILURES.map(([step]) => step))
 
 /** The host's path of a path inside; itself where no zone shows it. */
 function hostPathOf(path: string, zones: FailureContext['zones'] = []): string {
-  const around = zones.filter(({ target }) => path === target || path.startsWith(`${target}/`))
-  const [nearest] = around.toSorted((one, other) => other.target.length - one.target.length)
+  const nearest = around(path, zones)
   return nearest === undefined ? path : nearest.source + path.slice(nearest.target.length)
 }
 

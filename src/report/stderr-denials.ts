@@ -6,7 +6,7 @@
 import { posix } from 'node:path'
 import type { Capture } from '../backends/outcome.ts'
 import type { Plan, PlannedZone, Scratch } from '../plan/plan.ts'
-import { closedTarget, isWithin } from '../plan/well-known-paths.ts'
+import { around, closedTarget, isWithin } from '../plan/well-known-paths.ts'
 import { fullDenial } from './denials.ts'
 import { type InvisiblePath, shellWord, WORKSPACE_ZONE, zoneFlag } from './hints.ts'
 import { closedName } from './protected.ts'
@@ -67,12 +67,6 @@ function counted(found: readonly Omit<Denial, 'evidence'>[]): readonly Denial[] 
 }
 
 type Found = Omit<Denial, 'evidence'> | undefined
-
-/** The innermost mount that the plan has around a path. */
-function around<T extends { readonly target: string }>(path: string, mounts: readonly T[]): T | undefined {
-  const outer = mounts.filter(({ target }) => isWithin(path, target))
-  return outer.toSorted((one, other) => other.target.length - one.target.length)[0]
-}
 
 /** The text before the words of the refusal: `make: a.o: Read-only file system`. Not `EROFS: read-only file system, open 'a.o'`. */
 const BEFORE =

@@ -3,17 +3,12 @@
  * so that it cannot be taken for a line of the command, and no character of it moves a cursor or hides another one.
  */
 import type { SandboxError } from '../error.ts'
-import { INVISIBLE } from '../text/invisible.ts'
+import { neutralise } from '../text/invisible.ts'
 import type { Denial, Result } from './result.ts'
 
+export { neutralise }
+
 const MARK = 'llm-do: '
-
-const UNSEEN = new RegExp(`[${INVISIBLE}]`, 'gu')
-
-/** Text of foreign origin on one line of a terminal: what does not print as itself is spelled `\u{1b}`. */
-export function neutralise(text: string): string {
-  return text.replace(UNSEEN, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
-}
 
 function line(text: string): string {
   return `${MARK}${neutralise(text)}`

@@ -3,8 +3,8 @@
  * what is certain: redirections, and programs that do nothing but write. Pure.
  */
 import { posix } from 'node:path'
-import type { Plan, PlannedZone } from '../plan/plan.ts'
-import { isWithin } from '../plan/well-known-paths.ts'
+import type { Plan } from '../plan/plan.ts'
+import { around } from '../plan/well-known-paths.ts'
 import { writeDenial } from './stderr-denials.ts'
 
 /** The state of a name on the host in which only writing it can have failed. */
@@ -119,7 +119,7 @@ const matches: Readonly<Record<Needs, (isThere: boolean) => boolean>> = {
 export function writtenHints(command: Operands, plan: Plan, isThere: (path: string) => boolean): readonly string[] {
   const found = writtenNames(command).flatMap(({ name, needs }) => {
     const path = posix.resolve(plan.workdir, name)
-    const zone = zoneAround(path, plan)
+    const zone = around(path, plan.zones)
     const fix = zone === undefined ? '' : (writeDenial(path, plan)?.fix ?? '')
     if (zone === undefined || fix === '') return []
     const onHost = posix.join(zone.source, posix.relative(zone.target, path))
@@ -128,6 +128,3 @@ export function writtenHints(command: Operands, plan: Plan, isThere: (path: stri
   const first = new Map(found.toReversed())
   return [...first].map(([fix, path]) => `${path} is read-only in the sandbox; to write it: ${fix}`)
 }
-
-const zoneAround = (path: string, { zones }: Plan): PlannedZone | undefined =>
-  zones.filter(({ target }) => isWithin(path, target)).toSorted((a, b) => b.target.length - a.target.length)[0]

@@ -3,7 +3,7 @@ import { linkText } from '../host/paths.ts'
 import { realOf } from '../os/look.ts'
 import type { PlannedZone } from '../plan/plan.ts'
 import { insideOf } from '../plan/toolchain.ts'
-import { ancestorsOf, holdsCredentials, isBelow, isWithin } from '../plan/well-known-paths.ts'
+import { ancestorsOf, around, holdsCredentials, isBelow, isWithin } from '../plan/well-known-paths.ts'
 import { type InvisiblePath, shellWord } from '../report/hints.ts'
 import type { MissingNames } from '../report/missing-names.ts'
 import type { Prepared } from './plan-run.ts'
@@ -20,9 +20,10 @@ interface Place {
 /** @returns what the host has at these names, with the flags by which the command finds it under the same name */
 export function ledOut(names: MissingNames, run: Prepared): readonly InvisiblePath[] {
   const { workdir, zones } = run.plan
-  const [zone] = zones
-    .filter(({ target, kind }) => kind === 'directory' && isWithin(workdir, target))
-    .sort((a, b) => b.target.length - a.target.length)
+  const zone = around(
+    workdir,
+    zones.filter(({ kind }) => kind === 'directory'),
+  )
   if (zone === undefined) return []
   const place = { run, zone, directory: posix.join(zone.source, posix.relative(zone.target, workdir)) }
   const found = [

@@ -6,3 +6,9 @@
  * Braille pattern, which Unicode counts as a symbol.
  */
 export const INVISIBLE = String.raw`\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800`
+
+const UNSEEN = new RegExp(`[${INVISIBLE}]`, 'gu')
+
+/** Text of foreign origin on one line of a terminal: what does not print as itself is spelled `\u{1b}`. */
+export const neutralise = (text: string): string =>
+  text.replace(UNSEEN, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
