@@ -6,8 +6,8 @@ import { zonesInside } from '../plan/mounts.ts'
 import { showNetwork } from '../policy/keys/network-narrowing.ts'
 import type { Policy } from '../policy/policy.ts'
 import { neutralise } from '../report/text.ts'
+import { shellWord } from '../text/shell-word.ts'
 import type { Verdict } from './rules.ts'
-import { quoteWord } from './shell-words.ts'
 
 export const APPROVALS = ['prompt', 'approve_all', 'reject_all'] as const
 export type Approval = (typeof APPROVALS)[number]
@@ -36,7 +36,7 @@ export function questionText(question: Question): string {
   const { command, worker, workshop, policy, why } = question
   return [
     `worker ${worker}${workshop === undefined ? '' : ` in workshop ${workshop}`} wants to run:`,
-    `  ${command.map(quoteWord).join(' ')}`,
+    `  ${command.map(shellWord).join(' ')}`,
     `zones:   ${zoneWords(question)}`,
     `network: ${showNetwork(policy.network)}`,
     ...(policy.credentials.length === 0
@@ -54,7 +54,7 @@ export function questionText(question: Question): string {
 /** A variable of a worker can decide what the command does (LD_PRELOAD). Values of the operator can be secrets: only their names are shown. */
 function variableLines({ env, origins }: Policy): readonly string[] {
   const isWorkers = (name: string): boolean => !Object.hasOwn(origins, `env.set.${name}`)
-  const set = Object.entries(env.set).map(([name, value]) => (isWorkers(name) ? `${name}=${quoteWord(value)}` : name))
+  const set = Object.entries(env.set).map(([name, value]) => (isWorkers(name) ? `${name}=${shellWord(value)}` : name))
   return set.length === 0 ? [] : [`sets:    ${set.join(', ')}`]
 }
 
@@ -159,7 +159,7 @@ function wayOut({ by, word, needsShellSyntax }: Parameters<typeof blockedError>[
     return '--allow-shell-syntax   (each command of the text is then judged by the rules, what a substitution runs is asked for)'
   return by === UNASKED
     ? 'run it at a terminal, or answer with --approval approve_all, or give its rule approval: preApproved'
-    : `llm-do workers show ${quoteWord(word)}   (its rules, and where they are written)`
+    : `llm-do workers show ${shellWord(word)}   (its rules, and where they are written)`
 }
 
 /** Remembers in this process only. */

@@ -35,11 +35,6 @@ function escapes(quote: '"' | "'" | undefined, next: string | undefined): boolea
   return quote === undefined || (quote === '"' && (next === '"' || next === '\\'))
 }
 
-/** A word as a shell would need it, for people. */
-export function quoteWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
-}
-
 /** Also private use and unassigned code points. */
 const UNSEEN = new RegExp(`[${INVISIBLE}\\p{C}]`, 'u')
 const SHELL_SIGNS = /[|&;<>()$`\\"'*?[\]{}#~=%!\s]/

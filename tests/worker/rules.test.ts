@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { shellWord } from '../../src/text/shell-word.ts'
 import { decide, decideScript, shadowOf } from '../../src/worker/rules.ts'
-import { divide, hiddenCharacter, quoteWord } from '../../src/worker/shell-words.ts'
+import { divide, hiddenCharacter } from '../../src/worker/shell-words.ts'
 import type { Shell } from '../../src/worker/worker.ts'
 import { RULES as OPEN, SHELL_TEXTS } from './shell-texts.ts'
 import { worker } from './support.ts'
@@ -147,7 +148,7 @@ describe('dividing text into words', () => {
   })
 
   test('a word is quoted as a shell needs it', () => {
-    expect(['a.b', 'a b', "it's", ''].map(quoteWord)).toEqual(['a.b', "'a b'", "'it'\\''s'", "''"])
+    expect(['a.b', 'a b', "it's", ''].map(shellWord)).toEqual(['a.b', "'a b'", "'it'\\''s'", "''"])
   })
 
   test('letters of other scripts are not hidden', () => {
