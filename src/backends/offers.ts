@@ -1,4 +1,5 @@
 /** The common part of several backends' offers. Data. */
+import type { Probe } from '../host/facts.ts'
 import type { Lack, Offers } from '../plan/offers.ts'
 
 export const NOT_WASI: Lack = { why: 'only the wasm backend runs WASI commands', fix: '--backend wasm' }
@@ -33,3 +34,8 @@ export const OWN_LIMITS = { deadline: 'timer', 'output-limit': 'runner' } as con
 export function nothing(unusable: Lack): Offers {
   return { gives: {}, lacks: {}, unusable, engines: [] }
 }
+
+export const unusable = ({ message, fix = 'make native' }: Extract<Probe, { ok: false }>): Lack => ({
+  why: `the native programs are not usable: ${message}`,
+  fix,
+})

@@ -2,19 +2,17 @@
 import type { Part } from '../backends/backend.ts'
 import { BACKENDS, offersOf } from '../backends/index.ts'
 import type { HostFacts } from '../host/facts.ts'
+import type { Lack } from '../host/probe-failures.ts'
 import { type BackendName, type EngineName, NEEDS, type Need } from '../policy/values.ts'
 
-export interface LackingNeed {
+export interface LackingNeed extends Lack {
   readonly need: Need
-  readonly why: string
-  readonly fix: string
 }
 
-export interface BackendReport {
+/** `why` and `fix` are empty where it is usable. */
+export interface BackendReport extends Lack {
   readonly name: BackendName
   readonly usable: boolean
-  readonly why: string
-  readonly fix: string
   readonly engines: readonly EngineName[]
   /** Need -> who holds it here. */
   readonly holds: Readonly<Partial<Record<Need, string>>>

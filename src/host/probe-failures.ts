@@ -6,10 +6,11 @@ import { posix } from 'node:path'
 import { shellWord } from '../text/shell-word.ts'
 import type { Probe, Surroundings } from './facts.ts'
 
-export interface Explanation {
-  /** The problem, one sentence without a full stop. */
-  readonly cause: string
-  /** The fix, a command where possible; empty when none is known. */
+/** The reason why something cannot be had, and the fix. */
+export interface Lack {
+  /** One clause, without a full stop. */
+  readonly why: string
+  /** A command where it can be one; empty when nothing helps. */
   readonly fix: string
 }
 
@@ -18,7 +19,7 @@ interface Row {
   readonly matches: RegExp
   /** Tells apart causes that look alike from inside. */
   readonly when?: (around: Surroundings) => boolean
-  readonly cause: string
+  readonly why: string
   readonly fix: (program: string, around: Surroundings) => string
 }
 
@@ -63,9 +64,8 @@ function raiseLimits({ settings }: Surroundings): string {
 const AS_ANOTHER_ID = 'unshare --user --map-user=1000 --map-group=1000 llm-do exec ...'
 
 /** The message for every sandbox inside of one of our own, whatever it would fail of first. */
-export const INSIDE_OWN_SANDBOX: Explanation = {
-  cause:
-    'this is inside a sandbox of llm-do exec, where no further one with namespaces can be built (--seccomp nested lets bubblewrap and browsers build theirs)',
+export const INSIDE_OWN_SANDBOX: Lack = {
+  why: 'this is inside a sandbox of llm-do exec, where no further one with namespaces can be built (--seccomp nested lets bubblewrap and browsers build theirs)',
   fix: 'llm-do exec --backend no-namespaces ...   # Landlock and a filter, in the walls of the sandbox around it',
 }
 
@@ -82,135 +82,134 @@ const EXPLANATIONS: readonly Row[] = [
     name: 'own-sandbox',
     matches: new RegExp(`${NO_NAMESPACE.source}|\\bstage: (fsopen|make mounts private):.*(ENOSYS|EPERM)`),
     when: (around) => around.container === OWN_SANDBOX,
-    cause: INSIDE_OWN_SANDBOX.cause,
+    why: INSIDE_OWN_SANDBOX.why,
     fix: () => INSIDE_OWN_SANDBOX.fix,
   },
   {
     name: 'no-staging',
     matches: /\bstage: mount root:.*ENOENT/,
-    cause: 'there is no directory /sys, over which the root of a sandbox is assembled',
+    why: 'there is no directory /sys, over which the root of a sandbox is assembled',
     fix: () => 'sudo mkdir /sys',
   },
   {
     name: 'chroot-mounts',
     matches: /\bstage: make mounts private:.*EINVAL/,
-    cause: 'this is a chroot: / is no mount point, so its mounts cannot be made private',
+    why: 'this is a chroot: / is no mount point, so its mounts cannot be made private',
     fix: () => NO_CHROOT,
   },
   {
     name: 'chroot',
     matches: NO_NAMESPACE,
     when: (around) => around.chroot === true,
-    cause: 'this is a chroot, in which the kernel makes no user namespace',
+    why: 'this is a chroot, in which the kernel makes no user namespace',
     fix: () => NO_CHROOT,
   },
   {
     name: 'groups',
     matches: /\bstage: setgroups:.*EPERM/,
-    cause:
-      'root may not change its groups here: in a user namespace that has only its own ids (unshare -r), or without CAP_SETGID',
+    why: 'root may not change its groups here: in a user namespace that has only its own ids (unshare -r), or without CAP_SETGID',
     fix: () => AS_ANOTHER_ID,
   },
   {
     name: 'unmapped',
     matches: NO_NAMESPACE,
     when: (around) => around.unmapped === true,
-    cause: 'this user or its group has no id in the user namespace around it, and then the kernel makes no further one',
+    why: 'this user or its group has no id in the user namespace around it, and then the kernel makes no further one',
     fix: () => `in the place of the unshare around it: ${AS_ANOTHER_ID}`,
   },
   {
     name: 'apparmor-uid-map',
     matches: /setting up uid map: Permission denied|uid_map.*(EACCES|EPERM|Permission denied|not permitted)/,
-    cause: 'AppArmor denies capabilities inside user namespaces to programs without a profile (Ubuntu 24.04 and later)',
+    why: 'AppArmor denies capabilities inside user namespaces to programs without a profile (Ubuntu 24.04 and later)',
     fix: appArmorProfile,
   },
   {
     name: 'apparmor-loopback',
     matches: /loopback: Failed RTM_NEWADDR: Operation not permitted|RTM_NEW(ADDR|LINK).*EPERM/,
-    cause: 'AppArmor denies capabilities inside user namespaces to programs without a profile (Ubuntu 24.04 and later)',
+    why: 'AppArmor denies capabilities inside user namespaces to programs without a profile (Ubuntu 24.04 and later)',
     fix: appArmorProfile,
   },
   {
     name: 'namespace-limit',
     matches:
       /nesting depth or \/proc\/sys\/user\/max_\*_namespaces exceeded|\b(launch: clone|(stage|engine): unshare [\w ]+|unshare failed):.*(ENOSPC|No space left on device)/,
-    cause: 'the kernel allows no further namespaces (user.max_*_namespaces, or --disable-userns of an outer sandbox)',
+    why: 'the kernel allows no further namespaces (user.max_*_namespaces, or --disable-userns of an outer sandbox)',
     fix: (_, around) => raiseLimits(around),
   },
   {
     name: 'mount-limit',
     matches: /\bstage: (open_tree|move_mount|mount\b[\w ]*|clone layer|open (zone|copy|device)):.*ENOSPC/,
-    cause: 'there are as many mounts as one mount namespace may have (fs.mount-max)',
+    why: 'there are as many mounts as one mount namespace may have (fs.mount-max)',
     fix: () => 'sudo sysctl -w fs.mount-max=200000   # or unmount some: findmnt',
   },
   {
     name: 'no-space',
     matches: /ENOSPC|EDQUOT|No space left on device/,
-    cause: 'the file system that this step writes to is full, or has no files left',
+    why: 'the file system that this step writes to is full, or has no files left',
     fix: () => 'df -h; df -i   # and make room there; /run and /tmp may be memory',
   },
   {
     name: 'no-descriptors',
     matches: /EMFILE|ENFILE|Too many open files/,
-    cause: 'no more files may be open (ulimit -n, or fs.file-max of the whole system)',
+    why: 'no more files may be open (ulimit -n, or fs.file-max of the whole system)',
     fix: () => 'ulimit -n 1024',
   },
   {
     name: 'file-size',
     matches: /EFBIG|File too large/,
-    cause: 'the caller may not write files of that size, files in memory included (ulimit -f)',
+    why: 'the caller may not write files of that size, files in memory included (ulimit -f)',
     fix: () => 'ulimit -f unlimited',
   },
   {
     name: 'clone-disabled',
     matches: NO_NAMESPACE,
     when: (around) => around.settings[CLONE] === '0',
-    cause: 'this kernel reserves user namespaces for root (kernel.unprivileged_userns_clone=0)',
+    why: 'this kernel reserves user namespaces for root (kernel.unprivileged_userns_clone=0)',
     fix: () => 'sudo sysctl -w kernel.unprivileged_userns_clone=1',
   },
   {
     name: 'apparmor-denies-clone',
     matches: NO_NAMESPACE,
     when: (around) => around.settings[APPARMOR] === '1',
-    cause: 'AppArmor denies user namespaces to programs without a profile',
+    why: 'AppArmor denies user namespaces to programs without a profile',
     fix: appArmorProfile,
   },
   {
     name: 'container-seccomp',
     matches: NO_NAMESPACE,
     when: (around) => around.filtered,
-    cause: 'the seccomp filter of the surrounding container forbids new namespaces',
+    why: 'the seccomp filter of the surrounding container forbids new namespaces',
     fix: () => CONTAINER_FIX,
   },
   {
     name: 'no-namespace',
     matches: NO_NAMESPACE,
-    cause: 'the kernel does not let this user make namespaces',
+    why: 'the kernel does not let this user make namespaces',
     fix: () => 'sudo sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=15000',
   },
   {
     name: 'masked-proc',
     matches: /Can't mount proc|mount.*proc.*(EPERM|Operation not permitted)/,
-    cause: '/proc of the surrounding container is masked, and the kernel then allows no fresh one inside',
+    why: '/proc of the surrounding container is masked, and the kernel then allows no fresh one inside',
     fix: () => CONTAINER_FIX,
   },
   {
     name: 'container-apparmor',
     matches: /Failed to make \/ slave: Permission denied|\bstage: make mounts private:.*EACCES/,
-    cause: 'the AppArmor profile of the surrounding container forbids mounts',
+    why: 'the AppArmor profile of the surrounding container forbids mounts',
     fix: () => CONTAINER_FIX,
   },
   {
     name: 'pivot-root',
     matches: /pivot_root: Operation not permitted|pivot_root.*EPERM/,
-    cause: 'the surrounding container may mount but its seccomp or AppArmor profile forbids pivot_root',
+    why: 'the surrounding container may mount but its seccomp or AppArmor profile forbids pivot_root',
     fix: () => CONTAINER_FIX,
   },
   {
     name: 'docker-socket',
     matches:
       /permission denied while trying to connect to the (Docker daemon|docker API)|dial unix .*permission denied/i,
-    cause: 'this user may not use the socket of the Docker daemon',
+    why: 'this user may not use the socket of the Docker daemon',
     fix: () =>
       'use rootless Docker (dockerd-rootless-setuptool.sh install); membership in the docker group is the same as root',
   },
@@ -218,13 +217,13 @@ const EXPLANATIONS: readonly Row[] = [
     name: 'docker-down',
     matches:
       /Cannot connect to the Docker daemon|Is the docker daemon running|connection refused|failed to connect to the docker API/i,
-    cause: 'the Docker daemon does not answer',
+    why: 'the Docker daemon does not answer',
     fix: () => 'sudo systemctl start docker (or start Docker Desktop), or point DOCKER_HOST at a daemon that runs',
   },
   {
     name: 'timeout',
     matches: /timed out|ETIMEDOUT/,
-    cause: 'the probe did not end in time',
+    why: 'the probe did not end in time',
     fix: () => 'llm-do doctor',
   },
 ]
@@ -238,11 +237,10 @@ const NOTHING_KNOWN: Surroundings = { filtered: false, settings: {} }
 export function explainFailure(
   failure: Extract<Probe, { ok: false }>,
   { program, around = NOTHING_KNOWN }: { program: string; around?: Surroundings | undefined },
-): Explanation {
+): Lack {
   const text = `${failure.step}: ${failure.message} ${failure.errno}`
   const row = EXPLANATIONS.find(({ matches, when }) => matches.test(text) && (when?.(around) ?? true))
-  if (row === undefined) return { cause: reportedText(failure), fix: '' }
-  return { cause: row.cause, fix: row.fix(program, around) }
+  return row === undefined ? { why: reportedText(failure), fix: '' } : { why: row.why, fix: row.fix(program, around) }
 }
 
 function reportedText({ step, errno, message }: Extract<Probe, { ok: false }>): string {

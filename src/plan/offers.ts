@@ -3,18 +3,14 @@
  * reads from them how plans for the backends differ, so no file of the plan names a backend.
  */
 import type { HeldBy, NetworkWay } from '../host/facts.ts'
+import type { Lack } from '../host/probe-failures.ts'
 import type { BackendName, EngineName, Need, NetworkMode } from '../policy/values.ts'
 import type { SetName } from '../seccomp/rules.ts'
 
 /** `kernel`: a wall made of namespaces, mounts or filters; `runner`: our own process does it. */
 export type Holder = HeldBy | NetworkWay | 'kernel' | 'runner'
 
-export interface Lack {
-  /** One clause, without a full stop. */
-  readonly why: string
-  /** A command where it can be one; empty when nothing helps. */
-  readonly fix: string
-}
+export type { Lack }
 
 /** Everything a backend can enforce on this host, whatever the policy. */
 export interface Offers {

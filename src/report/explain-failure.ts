@@ -319,10 +319,10 @@ export function explainSetup(failure: SetupFailure, context: FailureContext = {}
   const { program = 'bwrap', around } = context
   const { step, path, errno, detail } = failure
   const where = path === '' ? '' : ` ${path}`
-  const why = errno === '' ? '' : `: ${errno}`
-  const seen = `${step}${where}${why}${inBrackets(detail)}`
+  const failed = errno === '' ? '' : `: ${errno}`
+  const seen = `${step}${where}${failed}${inBrackets(detail)}`
   const known = explainStep(failure, context)
   if (known !== undefined) return { code: 'SETUP_FAILED', message: `${seen}: ${known.message}`, hint: known.hint }
-  const { cause, fix } = explainFailure({ ok: false, step, errno, message: detail }, { program, around })
-  return { code: 'SETUP_FAILED', message: fix === '' ? seen : `${seen}: ${cause}`, hint: fix === '' ? ASK_DOCTOR : fix }
+  const { why, fix } = explainFailure({ ok: false, step, errno, message: detail }, { program, around })
+  return { code: 'SETUP_FAILED', message: fix === '' ? seen : `${seen}: ${why}`, hint: fix === '' ? ASK_DOCTOR : fix }
 }

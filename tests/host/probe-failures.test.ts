@@ -54,10 +54,10 @@ const ROWS: [row: string, message: string, cause: string, fix: string, around?: 
 ]
 
 describe('A failed probe is explained:', () => {
-  test.each(ROWS)('%s: %s', (_row, message, cause, fix, surroundings) => {
+  test.each(ROWS)('%s: %s', (_row, message, why, fix, surroundings) => {
     const failure = { ok: false, step: 'bwrap', errno: '', message } as const
     const explained = explainFailure(failure, { program: '/usr/bin/bwrap', around: surroundings })
-    expect(explained.cause).toContain(cause)
+    expect(explained.why).toContain(why)
     expect(explained.fix).toContain(fix)
   })
 
@@ -67,7 +67,7 @@ describe('A failed probe is explained:', () => {
 
   test('a step that names itself in its message is named once', () => {
     const failure = { ok: false, step: 'stage: odd', errno: 'EIO', message: 'stage: odd: EIO' } as const
-    expect(explainFailure(failure, { program: 'x' }).cause).toBe('stage: odd: EIO')
+    expect(explainFailure(failure, { program: 'x' }).why).toBe('stage: odd: EIO')
   })
 
   const UID_MAP = { ok: false, step: 'bwrap', errno: '', message: 'setting up uid map: Permission denied' } as const
@@ -86,7 +86,7 @@ describe('A failed probe is explained:', () => {
 
   test('what is not known is reported as it was seen, without a made-up fix', () => {
     expect(explainFailure({ ok: false, step: 'engine', errno: 'EIO', message: '' }, { program: 'x' })).toEqual({
-      cause: 'engine: EIO',
+      why: 'engine: EIO',
       fix: '',
     })
   })

@@ -88,6 +88,5 @@ export function dockerObstacle({ docker, surroundings }: Pick<HostFacts, 'docker
   if (docker === undefined)
     return { why: 'no docker on PATH', fix: 'install Docker, or podman with LLM_DO_DOCKER=podman' }
   if (docker.server.ok) return undefined
-  const { cause, fix } = explainFailure(docker.server, { program: docker.path, around: surroundings })
-  return { why: cause, fix }
+  return explainFailure(docker.server, { program: docker.path, around: surroundings })
 }

@@ -10,7 +10,7 @@ import { isOlder } from '../../host/version.ts'
 import type { Lack, Offers } from '../../plan/offers.ts'
 import type { Policy } from '../../policy/policy.ts'
 import type { EngineName } from '../../policy/values.ts'
-import { NOT_WASI, nothing, OWN_LIMITS, WALLS } from '../offers.ts'
+import { NOT_WASI, nothing, OWN_LIMITS, unusable, WALLS } from '../offers.ts'
 
 /**
  * First version with all words that the namespace backend uses; --clearenv was the last of them to come.
@@ -19,8 +19,8 @@ import { NOT_WASI, nothing, OWN_LIMITS, WALLS } from '../offers.ts'
 export const OLDEST_BWRAP = '0.5.0'
 
 export function namespaceOffers(facts: HostFacts): Offers {
-  const unusable = namespaceObstacle(facts)
-  if (unusable !== undefined) return nothing(unusable)
+  const obstacle = namespaceObstacle(facts)
+  if (obstacle !== undefined) return nothing(obstacle)
   const rungs = rungsFor(facts.cgroup)
   const noNetwork = restrictedObstacle(facts)
   const socketsClosed = facts.landlockAbi >= LANDLOCK_CLOSES_SOCKETS
@@ -74,13 +74,8 @@ function oldLandlock({ landlockAbi, kernel }: HostFacts): Lack {
 function namespaceObstacle(facts: HostFacts): Lack | undefined {
   if (facts.platform !== 'linux') return { why: 'namespaces exist on Linux only', fix: '--backend docker' }
   const { nativePrograms, surroundings } = facts
-  if (enginesOf(facts).length === 0 && surroundings?.container === OWN_SANDBOX)
-    return { why: INSIDE_OWN_SANDBOX.cause, fix: INSIDE_OWN_SANDBOX.fix }
-  if (!nativePrograms.ok)
-    return {
-      why: `the native programs are not usable: ${nativePrograms.message}`,
-      fix: nativePrograms.fix ?? 'make native',
-    }
+  if (enginesOf(facts).length === 0 && surroundings?.container === OWN_SANDBOX) return INSIDE_OWN_SANDBOX
+  if (!nativePrograms.ok) return unusable(nativePrograms)
   if (enginesOf(facts).length > 0) return undefined
   // A policy that names bwrap gets the reason about bwrap: nothing else was tried then.
   return isTried(facts.engines.unshare) ? engineFailure(facts, 'unshare') : engineObstacle(facts, 'bwrap')
@@ -125,8 +120,7 @@ function engineFailure(facts: HostFacts, engine: EngineName): Lack {
   if (probe.ok) return { why: `${engine} is not there`, fix: '' }
   // The program that makes the namespaces needs the permission: our launcher where it is known, see `nativePrograms`.
   const program = (facts.nativePrograms.ok ? facts.nativePrograms.detail : undefined) ?? engine
-  const { cause, fix } = explainFailure(probe, { program, around: facts.surroundings })
-  return { why: cause, fix }
+  return explainFailure(probe, { program, around: facts.surroundings })
 }
 
 /** The engine that a policy gets: the one it names, else the best that works. */

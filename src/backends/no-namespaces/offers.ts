@@ -4,7 +4,7 @@ import { LANDLOCK_SCOPES } from '../../contract.ts'
 import type { HostFacts } from '../../host/facts.ts'
 import type { Lack, Offers } from '../../plan/offers.ts'
 import type { Need } from '../../policy/values.ts'
-import { NO_LAYERS, NO_OBSERVER, NOT_WASI, nothing, OWN_LIMITS } from '../offers.ts'
+import { NO_LAYERS, NO_OBSERVER, NOT_WASI, nothing, OWN_LIMITS, unusable } from '../offers.ts'
 
 /** Walls that need a namespace: naming the backend gives them up. */
 export const GIVEN_UP: readonly Need[] = ['empty-root', 'pid-namespace', 'ipc-namespace', 'user-namespace']
@@ -30,8 +30,8 @@ const UNWATCHED: Lack = {
 }
 
 export function noNamespacesOffers(facts: HostFacts): Offers {
-  const unusable = obstacle(facts)
-  if (unusable !== undefined) return nothing(unusable)
+  const barred = obstacle(facts)
+  if (barred !== undefined) return nothing(barred)
   const rungs = rungsFor(facts.cgroup)
   const isUnwatched = rungs.memory === 'watchdog' && facts.hidesProcesses === true
   return {
@@ -63,11 +63,7 @@ export function noNamespacesOffers(facts: HostFacts): Offers {
 
 function obstacle({ platform, nativePrograms, landlockAbi, kernel }: HostFacts): Lack | undefined {
   if (platform !== 'linux') return { why: 'Landlock exists on Linux only', fix: '--backend docker' }
-  if (!nativePrograms.ok)
-    return {
-      why: `the native programs are not usable: ${nativePrograms.message}`,
-      fix: nativePrograms.fix ?? 'make native',
-    }
+  if (!nativePrograms.ok) return unusable(nativePrograms)
   if (landlockAbi >= LANDLOCK_SCOPES) return undefined
   return {
     why: `signals and abstract sockets are kept in by Landlock ${LANDLOCK_SCOPES} (Linux 6.12); kernel ${kernel} has ${landlockAbi || 'none'}`,
