@@ -2,11 +2,11 @@
  * Finds worker and workshop files and reads them, bounded; the real file must be inside the project.
  * Edge: reads files and directories of the project.
  */
-import { constants } from 'node:fs'
-import { type FileHandle, open, readdir, realpath } from 'node:fs/promises'
+import { fstatSync } from 'node:fs'
+import { readdir, realpath } from 'node:fs/promises'
 import path from 'node:path'
 import { SandboxError } from '../error.ts'
-import { readUpTo } from '../os/look.ts'
+import { readUpTo, withOpenFile } from '../os/look.ts'
 import { isWithin } from '../plan/well-known-paths.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { quoteText } from '../text/units.ts'
@@ -110,22 +110,14 @@ interface Wanted {
   readonly home: string
 }
 
-/** O_NONBLOCK: a FIFO in the place of a worker must not make us wait for its writer. */
-const READING = constants.O_RDONLY | constants.O_NONBLOCK
-
 async function readIfThere({ shown, at, within, home }: Wanted): Promise<FoundFile | undefined> {
   const wrong = (expected: string, got: string) =>
     invalidWorker([{ file: shown, key: '', expected, got }], `ls -ld ${quoteText(at)}`)
   try {
     const real = await realpath(at)
     if (!isWithin(real, within)) throw wrong(`a file inside ${within}`, `a link to ${quoteText(real)}`)
-    const handle = await open(real, READING)
-    try {
-      const text = await readText(handle, wrong)
-      return { file: shown, directory: path.dirname(real), home, text, real, at, before: [] }
-    } finally {
-      await handle.close()
-    }
+    const text = withOpenFile(real, (fd) => readText(fd, wrong))
+    return { file: shown, directory: path.dirname(real), home, text, real, at, before: [] }
   } catch (error) {
     if (error instanceof SandboxError) throw error
     const { code } = error as NodeJS.ErrnoException
@@ -141,10 +133,10 @@ const REASONS: Readonly<Record<string, string>> = {
   ENXIO: 'a socket',
 }
 
-async function readText(handle: FileHandle, wrong: (expected: string, got: string) => SandboxError): Promise<string> {
-  const facts = await handle.stat()
+function readText(fd: number, wrong: (expected: string, got: string) => SandboxError): string {
+  const facts = fstatSync(fd)
   if (!facts.isFile()) throw wrong('a regular file', facts.isDirectory() ? 'a directory' : 'something else')
-  const bytes = readUpTo(handle.fd, LARGEST_FILE + 1)
+  const bytes = readUpTo(fd, LARGEST_FILE + 1)
   if (bytes.length > LARGEST_FILE) throw wrong(`at most ${LARGEST_FILE} bytes`, 'more')
   // The byte order mark is the reader's to take away: it knows that a second one is text.
   const text = utf8In(bytes)
