@@ -4,18 +4,14 @@
  */
 import { readdirSync } from 'node:fs'
 import { namesIn, textOf } from '../os/look.ts'
+import { parentOf } from '../os/process-identity.ts'
 import { linkText } from './paths.ts'
-
-const PARENT_FIELD = 1
 
 /** Every process below `root`, without it. */
 function descendants(root: number): readonly number[] {
   const parents = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .map((name) => {
-      const stat = textOf(`/proc/${name}/stat`)
-      return [Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[PARENT_FIELD])] as const
-    })
+    .map((name) => [Number(name), parentOf(Number(name))] as const)
   const found = new Set([root])
   // A parent may have a higher number than its child, so one pass is not enough.
   for (let before = 0; before !== found.size; ) {

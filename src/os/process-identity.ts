@@ -54,14 +54,17 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Positions of fields 3, 6 and 22 of proc_pid_stat(5) after the program's name, which may hold spaces and brackets. */
-const [STATE, SESSION, START_TIME] = [0, 6 - 3, 22 - 3]
+/** Positions of fields 3, 4, 6 and 22 of proc_pid_stat(5) after the program's name, which may hold spaces and brackets. */
+const [STATE, PARENT, SESSION, START_TIME] = [0, 4 - 3, 6 - 3, 22 - 3]
 
 /** The leader of the session that a process belongs to. @param pid a number, or `self` */
 export function sessionLeaderOf(pid: string): number | undefined {
   const session = statFields(pid)?.[SESSION]
   return session === undefined ? undefined : Number(session)
 }
+
+/** NaN for a process that is gone or hidden. */
+export const parentOf = (pid: number): number => Number(statFields(pid)?.[PARENT])
 
 function statFields(pid: number | string): readonly string[] | undefined {
   const stat = textOf(`/proc/${pid}/stat`)
