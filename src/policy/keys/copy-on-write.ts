@@ -1,8 +1,9 @@
 /** Keys below `cow`: how the changes to copy-on-write zones are kept. */
-import { formatDuration, formatSize, orNone, parseDuration, parseSize, within } from '../../text/units.ts'
+import { formatDuration, formatSize, parseDuration, within } from '../../text/units.ts'
 import { UPPERS } from '../values.ts'
 import { type Measured, scalar, section, word } from './key.ts'
 import { atMost, operatorsOnly } from './narrowing.ts'
+import { growth } from './resources.ts'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 /** Ten years: a time that no one means to reach, and that JavaScript's dates can hold. */
@@ -10,12 +11,6 @@ const keep = within(parseDuration, {
   least: 1000,
   most: 3650 * DAY_MS,
   expected: 'a time from 1s to 3650d, such as 7d',
-})
-/** Some directories are made before the command changes anything. */
-const size = within(orNone(parseSize), {
-  least: 1024 ** 2,
-  most: Number.MAX_SAFE_INTEGER,
-  expected: 'a size of at least 1m, such as 500m, or none',
 })
 
 export const cow = section({
@@ -28,7 +23,7 @@ export const cow = section({
     // Changes that wait are the operator's to keep.
     narrowing: { ...operatorsOnly<number>('7d'), shows: formatDuration, grants: formatDuration },
   }),
-  size: scalar<Measured, number | null>(size, {
+  size: scalar<Measured, number | null>(growth, {
     description: 'Most bytes that the changes to copy-on-write zones take; in memory never more than resources.memory.',
     unit: 'size or none',
     type: ['string', 'number'],

@@ -18,6 +18,9 @@ import { zoneOfMode } from './zone-text.ts'
 
 const MEASURED = ['string', 'number'] as const
 
+const sizeFrom = (least: number, expected: string): Reader<number | null> =>
+  within(orNone(parseSize), { least, most: Number.MAX_SAFE_INTEGER, expected })
+
 /** One page: a tmpfs of size 0 would have no bound at all (tmpfs(5), "size"). */
 const PAGE = 4096
 export const scratchSize = within(parseSize, {
@@ -27,11 +30,7 @@ export const scratchSize = within(parseSize, {
 })
 /** Below this the runner itself could not start. */
 const LEAST_MEMORY = 4 * 1024 ** 2
-const memory = within(orNone(parseSize), {
-  least: LEAST_MEMORY,
-  most: Number.MAX_SAFE_INTEGER,
-  expected: 'a size of at least 4m, such as 512m, or none',
-})
+const memory = sizeFrom(LEAST_MEMORY, 'a size of at least 4m, such as 512m, or none')
 /** The engine, our init and the command. The largest is PID_MAX_LIMIT of linux/threads.h. */
 const pids = within(orNone(parseCount), {
   least: 3,
@@ -45,11 +44,7 @@ const time = within(orNone(parseDuration), {
   expected: 'a time from 1ms to 24d, such as 30s, or none',
 })
 /** One page a second: below that a single operation would block for longer than any deadline. */
-const bytesPerSecond = within(orNone(parseSize), {
-  least: PAGE,
-  most: Number.MAX_SAFE_INTEGER,
-  expected: 'a size of at least 4k, such as 20m, or none',
-})
+const bytesPerSecond = sizeFrom(PAGE, 'a size of at least 4k, such as 20m, or none')
 /** The kernel counts operations in 32 bits (UINT_MAX is "no limit", block/blk-throttle.c). */
 const operationsPerSecond = within(orNone(parseCount), {
   least: 1,
@@ -57,12 +52,8 @@ const operationsPerSecond = within(orNone(parseCount), {
   expected: 'a number of operations from 1 to 4294967294, or none',
 })
 
-/** Some directories are made before the command has written anything of use. */
-const growth = within(orNone(parseSize), {
-  least: 1024 ** 2,
-  most: Number.MAX_SAFE_INTEGER,
-  expected: 'a size of at least 1m, such as 500m, or none',
-})
+/** Of zones, and of the changes to them. Some directories are made before the command has written anything of use. */
+export const growth = sizeFrom(1024 ** 2, 'a size of at least 1m, such as 500m, or none')
 
 const flag = (name: string, argument: string): KeyFlag => ({ name, argument, group: 'Limits' })
 const rare = (name: string, argument: string): KeyFlag => ({ ...flag(name, argument), isRare: true })

@@ -5,7 +5,7 @@ import { EVERYTHING, OPENABLE_NAMES } from '../protected.ts'
 import { oneOf, readHidePattern, readHostPath, readRelativePath } from '../readers.ts'
 import { NEEDS, type Need, type SeccompChoice, seccompName } from '../values.ts'
 import { list, scalar, toggle, unite, word } from './key.ts'
-import { type Narrowing, opened, ranked } from './narrowing.ts'
+import { type Narrowing, opened, ranked, united } from './narrowing.ts'
 
 /** A word of the built-in filters, or the path of a filter file (recognised by its slash or `.json`). */
 const readSeccomp: Reader<SeccompChoice> = (value) => {
@@ -68,11 +68,10 @@ export const selfInside = toggle({
 
 /** An empty list once took the built-in names away. */
 const narrowProtect: Narrowing<readonly string[]> = {
+  ...united(),
   isWider: (wanted) => wanted.length === 0,
-  takes: (wanted, granted) => [...new Set([...granted, ...wanted])],
   shows: (wanted) => (wanted.length === 0 ? 'no protected paths' : wanted.join(', ')),
   grants: (granted) => `${granted.length} protected paths`,
-  adds: true,
 }
 
 export const protect = list<string>(readRelativePath, {
@@ -96,11 +95,9 @@ const withoutNone = (patterns: readonly string[]): readonly string[] =>
   patterns.slice(patterns.lastIndexOf(HIDES_NOTHING) + 1)
 
 const narrowHide: Narrowing<readonly string[]> = {
+  ...united(),
   isWider: (wanted, granted) => wanted.includes(HIDES_NOTHING) && granted.length > 0,
   takes: (wanted, granted) => [...new Set([...granted, ...withoutNone(wanted)])],
-  shows: (wanted) => wanted.join(', '),
-  grants: (granted) => granted.join(', '),
-  adds: true,
 }
 
 const hidden = list<string>(readHidePattern, {
