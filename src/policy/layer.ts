@@ -46,11 +46,15 @@ function memberOf(key: string): string {
 /** The place that says a key, as exactly as the layer knows: the key's own, else the nearest one around it, else the source. */
 export function locationOf(layer: PolicyLayer, key: string): string {
   if (layer.isObject === true) return `${layer.source}${memberOf(key)}`
-  const locations = layer.locations ?? {}
+  return nearestTo(key, layer.locations ?? {}) ?? layer.source
+}
+
+/** The place of a key, else of the nearest key around it. */
+export function nearestTo<T>(key: string, places: Readonly<Record<string, T>>): T | undefined {
   const parts = key.split('.')
   const around = parts.map((_, index) => parts.slice(0, parts.length - index).join('.'))
-  const found = around.find((candidate) => Object.hasOwn(locations, candidate))
-  return found === undefined ? layer.source : (locations[found] ?? layer.source)
+  const found = around.find((candidate) => Object.hasOwn(places, candidate))
+  return found === undefined ? undefined : places[found]
 }
 
 /** The layer, as the merging of keys sees it. */

@@ -5,6 +5,7 @@
 import type { z } from 'zod'
 import { keysOfSchema, schemaProblems } from '../config/schema-problems.ts'
 import type { KeyLines } from '../config/yaml.ts'
+import { nearestTo } from '../policy/layer.ts'
 import { quoteValue } from '../text/units.ts'
 import type { Problem } from './problem.ts'
 import type { SourceLocation, Warning, WarningCode } from './worker.ts'
@@ -22,7 +23,11 @@ export interface Reading {
 }
 
 /** The place of a dotted key. */
-export const at = ({ file, lines }: Reading, key: string): SourceLocation => ({ file, line: lineOf(lines, key), key })
+export const at = ({ file, lines }: Reading, key: string): SourceLocation => ({
+  file,
+  line: nearestTo(key, lines),
+  key,
+})
 
 export function refuse(
   { problems }: Reading,
@@ -62,11 +67,3 @@ export function checkShape<Output>(
 
 /** For a value that the file has below a key; empty for the whole front matter. */
 export const below = (outer: string) => (inner: string) => [outer, inner].filter((key) => key !== '').join('.')
-
-/** The line of a key, else of the nearest key around it. */
-function lineOf(lines: KeyLines, key: string): number | undefined {
-  const parts = key.split('.')
-  const around = parts.map((_, index) => parts.slice(0, parts.length - index).join('.'))
-  const found = around.find((candidate) => Object.hasOwn(lines, candidate))
-  return found === undefined ? undefined : lines[found]
-}
