@@ -2,7 +2,6 @@
  * The door of the core for src/fleet and src/mcp: they import this file, and src/mcp the schemas of src/config, whose types the library
  * must not need. A name that is not here is free to change; tests/architecture.test.ts holds both.
  */
-export type { Isolation } from './backends/backend.ts'
 export { HeadTail, type Listener } from './backends/capture.ts'
 export { openUnlinked } from './backends/child-process.ts'
 export type { Change } from './cow/change.ts'
@@ -27,13 +26,13 @@ export type { Plan } from './plan/plan.ts'
 export { isWithin } from './plan/well-known-paths.ts'
 export type { PolicyLayer } from './policy/layer.ts'
 export type { Policy } from './policy/policy.ts'
-export { type BackendName, NEEDS, type Need } from './policy/values.ts'
+export { NEEDS, type Need } from './policy/values.ts'
 export { openSandbox, type Sandbox } from './pool/sandbox.ts'
 export { TaskPlans } from './pool/task-plans.ts'
 export { refusal } from './report/classify.ts'
 export { brokenEnd, brokenStart } from './report/decode-output.ts'
 export { jsonLine } from './report/json.ts'
-export type { Denial, Reason, Result } from './report/result.ts'
+export type { Reason, Result } from './report/result.ts'
 export { errorLines, neutralise, resultLines } from './report/text.ts'
 export type { Environment } from './run/caller.ts'
 export { diffLayer, unshownText } from './run/diff.ts'

@@ -60,13 +60,8 @@ interface Host extends Trial {
 }
 
 /** One rung tried: a place, or why not. */
-interface Tried {
-  readonly rung: CgroupRung
-  readonly parent?: string
-  readonly controllers: readonly string[]
+interface Tried extends Pick<CgroupFact, 'rung' | 'parent' | 'controllers' | 'fix'> {
   readonly why: string
-  /** The fix; empty where none is known. */
-  readonly fix: string
   readonly seen: Sights
 }
 

@@ -5,6 +5,7 @@
 
 import type { SandboxInput } from '../policy/keys/index.ts'
 import type { EngineName } from '../policy/values.ts'
+import type { Result } from '../report/result.ts'
 
 export const ROOMS = ['files', 'processes', 'network', 'syscalls', 'resources', 'results', 'fallbacks'] as const
 export type Room = (typeof ROOMS)[number]
@@ -46,16 +47,12 @@ export interface Attempt {
   readonly env?: Readonly<Record<string, string>>
 }
 
-export interface ObservedRun {
+export interface ObservedRun extends Pick<Result, 'stdout' | 'stderr' | 'exitCode' | 'signal' | 'durationMs'> {
   /** The sandbox was refused before anything started. */
   readonly refused?: { readonly code: string; readonly message: string }
-  readonly stdout: string
-  readonly stderr: string
   /** Of all bytes that the command wrote to stdout. */
   readonly stdoutSha256: string
   readonly truncated: number
-  readonly exitCode: number | null
-  readonly signal: string | null
   readonly reason: string
   readonly errorCode?: string
   readonly errorMessage?: string
@@ -63,7 +60,6 @@ export interface ObservedRun {
   readonly memoryBy?: string
   /** The rung of the number of processors. */
   readonly cpusBy?: string
-  readonly durationMs: number
 }
 
 export interface ObservedFile {

@@ -6,7 +6,7 @@
  * never two at once for one task, asks `isCancelled` every CANCEL_CHECK_MS while the task runs, and calls `report` exactly once, last,
  * when everything that the task has started is gone. Methods of different tasks may be under way at once.
  */
-import type { BackendName, Denial, Isolation, Need, Reason, Result } from '../core.ts'
+import type { Need, Reason, Result } from '../core.ts'
 
 /** Milliseconds between two questions whether a running task is cancelled. */
 export const CANCEL_CHECK_MS = 2_000
@@ -71,8 +71,11 @@ export interface TaskOutput {
 
 export type TaskReport = FinishedTask | RefusedTask
 
-/** Every command was started and has ended, also by a limit or because the task was cancelled. */
-export interface FinishedTask {
+/**
+ * Every command was started and has ended, also by a limit or because the task was cancelled. Of the result (docs/reference/result.md) it
+ * has what is said of the last command, and the limits that held for each.
+ */
+export interface FinishedTask extends Pick<Result, 'planHash' | 'backend' | 'isolation' | 'limits' | 'denials'> {
   readonly status: 'finished'
   /** Of the last command: its own; 124 deadline, 137 memory, 130 cancelled, 126/127 cannot be executed/found, 128+N signal N. */
   readonly exitCode: number
@@ -87,14 +90,6 @@ export interface FinishedTask {
   readonly truncated: { readonly stdout: number; readonly stderr: number }
   /** Milliseconds of wall time, unpacking and packing included; whole. */
   readonly durationMs: number
-  /** Of the last command; see docs/reference/result.md. */
-  readonly planHash: string
-  readonly backend: BackendName | null
-  readonly isolation: Isolation
-  /** That held for each command. */
-  readonly limits: Result['limits']
-  /** Accesses that the walls refused the last command. */
-  readonly denials: readonly Denial[]
   /** Messages for people, one line each: about the run, and files that could not be packed. */
   readonly warnings: readonly string[]
   /** A ZIP of the regular files that the task has made or changed; absent when there are none, or `directory` was given. */

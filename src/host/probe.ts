@@ -150,12 +150,7 @@ function identityOf(path: string): string {
   })
 }
 
-interface Self {
-  readonly uid: number
-  readonly gid: number
-  readonly bootId: string
-  readonly capabilities: string
-  readonly cpus: number
+interface Self extends Pick<HostFacts, 'uid' | 'gid' | 'bootId' | 'capabilities' | 'cpus'> {
   /** Empty where it is not known. */
   readonly cpuList: string
   readonly surroundings: Surroundings

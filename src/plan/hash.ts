@@ -5,15 +5,8 @@ import type { PathFact } from '../host/facts.ts'
 import type { Plan } from './plan.ts'
 import { byText, isWithin } from './well-known-paths.ts'
 
-/** A directory of the host. */
-export interface Place {
-  /** Canonical. */
-  readonly path: string
-  readonly dev: number
-  readonly ino: PathFact['ino']
-  readonly uid: number
-  readonly gid: number
-}
+/** A directory of the host, by its canonical path. */
+export type Place = Pick<PathFact, 'path' | 'dev' | 'ino' | 'uid' | 'gid'>
 
 /** The one that the caller stands in, then those that the command line names as sources of zones, in the order of their targets. */
 export type Places = readonly [Place, ...Place[]]

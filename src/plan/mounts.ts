@@ -7,7 +7,7 @@ import { SandboxError } from '../error.ts'
 import type { HostFacts, PathFact } from '../host/facts.ts'
 import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING, PATH } from '../policy/protected.ts'
-import { HOST_MODES, isWritable, type Origin, type Zone, type ZoneMode } from '../policy/values.ts'
+import { HOST_MODES, isWritable, type Origin, type Zone } from '../policy/values.ts'
 import { shellWord } from '../text/shell-word.ts'
 import { plannedCaches } from './caches.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
@@ -53,15 +53,9 @@ export interface Mounts {
 }
 
 /** A mount that is wanted, before anything about it was checked. */
-export interface Wanted {
-  readonly name: string
-  readonly mode: ZoneMode
+export interface Wanted extends Pick<Zone, 'name' | 'mode' | 'size' | 'create' | 'optional' | 'sockets'> {
   readonly source?: string
   readonly target: string
-  readonly size?: number
-  readonly create: boolean
-  readonly optional: boolean
-  readonly sockets: boolean
   /** The runner's own for commands: every step from here on is private, nothing in it is protected, and it may lie where no zone may. */
   readonly privateRoot?: string
   /** The kind that may be there; a credential is a file, an agent is a socket. */

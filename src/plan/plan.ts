@@ -70,15 +70,9 @@ export interface PlannedGit {
 }
 
 /** A device node of the host, as it was seen at planning time: the launcher refuses another one. */
-export interface PlannedDevice {
-  /** Canonical. */
-  readonly source: string
-  readonly target: string
-  readonly dev: number
-  readonly ino: Inode
+export interface PlannedDevice extends Pick<PlannedZone, 'source' | 'target' | 'dev' | 'ino' | 'from'> {
   /** st_rdev. */
   readonly number: number
-  readonly from: string
 }
 
 export interface Scratch {

@@ -3,7 +3,7 @@
  * here. The command line is built from it, the environment twins are read by it, the manual is printed from it. Pure.
  */
 import { ALL_KEYS, type NamedKey } from './keys/index.ts'
-import type { CompletedNames, FlagValues, KeyFlag, OptionGroup } from './keys/key.ts'
+import type { FlagValues, KeyFlag, OptionGroup } from './keys/key.ts'
 import { withValueAt } from './value-at.ts'
 
 export const OPTION_GROUPS: readonly OptionGroup[] = [
@@ -18,32 +18,22 @@ export const OPTION_GROUPS: readonly OptionGroup[] = [
 ]
 export type { OptionGroup }
 
-export interface OptionDeclaration {
-  /** Long name without dashes. */
-  readonly name: string
-  /** Placeholder of the value in the usage; absent = a switch. */
-  readonly argument?: string
+/** `sets` is the setting of a value, or why it is refused; `standard` is as a person would write it. */
+export interface OptionDeclaration
+  extends Pick<KeyFlag, 'name' | 'argument' | 'group' | 'standard' | 'completes' | 'isRare' | 'sets'> {
   /** The value may be left out (`--json`), and is then written with `=`. */
   readonly isArgumentOptional: boolean
   /** May be given more than once; every value counts. */
   readonly repeats: boolean
-  readonly group: OptionGroup
   /** One line; absent = that of its key. Unit and default are those of the key then, too: see explained.ts. */
   readonly help?: string
   readonly unit?: string
-  /** As a person would write it. */
-  readonly standard?: string
-  /** The short help only names it; the manual explains it. */
-  readonly isRare?: true
   /** The only values, where they are words and the policy does not check them. */
   readonly choices?: readonly string[]
-  readonly completes?: CompletedNames
   /** Dotted policy key; absent = the option is about the run, not about the policy. */
   readonly key?: string
   /** Its twin; several values are separated by newlines. */
   readonly environment: string
-  /** The setting of a value, or why it is refused. */
-  readonly sets?: (text: string) => FlagValues
 }
 
 type Declared = Pick<OptionDeclaration, 'name' | 'group'> & Partial<OptionDeclaration>

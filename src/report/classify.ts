@@ -129,11 +129,7 @@ function outputWords({ stdout, stderr }: Outcome, { truncated }: DecodedOutput):
   return `output kept ${formatSize(stdout.bytes + stderr.bytes - dropped)}, dropped ${formatSize(dropped)}`
 }
 
-interface MessageInput {
-  readonly reason: Reason
-  readonly outcome: Outcome
-  readonly plan: Plan
-  readonly output: DecodedOutput
+interface MessageInput extends Pick<HintInput, 'reason' | 'outcome' | 'plan' | 'output'> {
   readonly origins: Origins
 }
 

@@ -6,7 +6,6 @@
  */
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Listener } from '../backends/capture.ts'
 import { type ChildEnd, runChild, signalOf } from '../backends/child-process.ts'
 import { backendNamed } from '../backends/index.ts'
 import { outcomeOfLaunch } from '../backends/launch-status.ts'
@@ -28,8 +27,7 @@ import { newRunId } from './run-id.ts'
 
 export type LiveOptions = Pick<ExecOptions, 'profile' | 'policy' | 'layers' | 'cwd' | 'env' | 'cowContinue'>
 
-export interface LiveCommand {
-  readonly command: readonly string[]
+export interface LiveCommand extends Pick<ExecOptions, 'command' | 'onStdout' | 'onStderr' | 'signal'> {
   /** In addition to those of the sandbox. */
   readonly env?: Readonly<Record<string, string | undefined>>
   /** Where it starts, absolute; default the directory where commands start, or that of the state. */
@@ -39,9 +37,6 @@ export interface LiveCommand {
   /** Starts with directory, variables and functions of the last such command, and leaves its own; `reset` forgets them before. */
   readonly keepState?: boolean | 'reset'
   readonly stdin?: NonNullable<ExecOptions['stdin']>
-  readonly onStdout?: Listener
-  readonly onStderr?: Listener
-  readonly signal?: AbortSignal
 }
 
 /** Of the sandbox itself. Plans depend on their program only by its toolchain, and this one has none. */

@@ -13,7 +13,7 @@ import { NO_CAPTURE } from '../capture.ts'
 import {
   armStopper,
   type ChildEnd,
-  type ChildStdio,
+  type ChildInput,
   collect,
   drain,
   endOf,
@@ -29,19 +29,15 @@ import { forkedLauncher, noteForked } from './fork-server.ts'
 import { commandBlock } from './frames.ts'
 import { FramedLine, FramedRun } from './run-protocol.ts'
 
-export interface LaunchProcess {
+/** The launcher holds the deadline. */
+export interface LaunchProcess extends Pick<ChildInput, 'stdio' | 'signal' | 'deadlineMs' | 'stop'> {
   readonly launch: NativeLaunch
-  readonly stdio: ChildStdio
-  readonly signal?: AbortSignal | undefined
-  /** Milliseconds; the launcher holds it. */
-  readonly deadlineMs?: number | undefined
   /** Called once with the pid of a launcher that is a child of our own, as soon as it exists. */
   readonly onStart?: (pid: number) => void
   /** The terminator's channel, for the helper of the network; ours is closed. */
   readonly channel?: Socket | undefined
   /** For a sandbox that serves: called once, when its command has been executed. */
   readonly onServing?: (() => void) | undefined
-  readonly stop: (child: Stoppable) => Promise<void>
   /** Whether the result may come when the command has ended and nothing of it is left, before its walls are taken down. */
   readonly isEarly: boolean
 }

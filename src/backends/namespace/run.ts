@@ -2,25 +2,14 @@
  * One run by the native runner, which holds the deadline, the limits and the clean-up.
  * Edge: processes.
  */
-import type { Socket } from 'node:net'
-import { type ChildStdio, type Stoppable, signalOf } from '../child-process.ts'
-import type { NativeLaunch } from '../launch.ts'
+import { type Stoppable, signalOf } from '../child-process.ts'
 import { outcomeOfLaunch } from '../launch-status.ts'
 import type { Outcome } from '../outcome.ts'
-import { type LaunchEnd, runLaunch } from './launch-process.ts'
+import { type LaunchEnd, type LaunchProcess, runLaunch } from './launch-process.ts'
 
-export interface NamespaceRun {
-  readonly launch: NativeLaunch
-  readonly stdio: ChildStdio
-  readonly signal?: AbortSignal | undefined
-  /** Of the plan; the launcher holds it. */
-  readonly deadlineMs?: number | undefined
-  readonly channel?: Socket | undefined
-  /** For a sandbox that serves: called once, when its command has been executed. */
-  readonly onServing?: (() => void) | undefined
-  /** The outcome may come when the command has ended and nothing of it is left, before its walls are taken down. */
-  readonly isEarly?: boolean
-}
+export interface NamespaceRun
+  extends Omit<LaunchProcess, 'onStart' | 'stop' | 'isEarly'>,
+    Partial<Pick<LaunchProcess, 'isEarly'>> {}
 
 /** Never throws for a sandbox that could not be built: that is an outcome, too. */
 export async function superviseNamespace(run: NamespaceRun): Promise<Outcome> {

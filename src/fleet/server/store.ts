@@ -59,13 +59,9 @@ export interface StoredWorker {
 }
 
 /** How a task ended, as its worker reports it. */
-export interface End {
-  readonly exitCode: number | null
-  readonly message: string
+export interface End extends Pick<StoredTask, 'exitCode' | 'message' | 'details' | 'hasResult'> {
   readonly stdout: string
   readonly stderr: string
-  readonly details: Details
-  readonly hasResult: boolean
   /** The machine was at fault. */
   readonly elsewhere?: boolean
 }

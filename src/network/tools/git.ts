@@ -3,15 +3,12 @@
  * caller's own counts, as for git itself. Pure.
  */
 import { posix } from 'node:path'
-import { settingsOf, unquoted } from './ini.ts'
+import { type Setting, settingsOf, unquoted } from './ini.ts'
 import { type Look, type Mentions, mention } from './look.ts'
 
-interface GitSetting {
-  /** Lower case. */
-  readonly section: string
+/** Section and key in lower case. */
+interface GitSetting extends Setting {
   readonly name: string
-  readonly key: string
-  readonly value: string
 }
 
 export function git(look: Look): Mentions {

@@ -3,26 +3,18 @@ import type { HeaderCredential } from '../../network/termination.ts'
 import { misunderstood, type Reader, type Reading, understood } from '../../text/units.ts'
 import { type LayerSource, resolveHostPath, type SetKey } from '../layer-source.ts'
 import { oneOf } from '../readers.ts'
-import type { AfterSecrets, GrantsChoice, NetworkMode, NetworkPolicy, ProxyChoice } from '../values.ts'
+import type { GrantsChoice, NetworkMode, NetworkPolicy } from '../values.ts'
 import { unite } from './key.ts'
 
 /** `record` is restricted with every public name allowed. */
 export type NetworkWord = NetworkMode | 'record'
 
 /** `mode` is absent when only a deny list is given. */
-export interface ParsedNetwork {
+export interface ParsedNetwork
+  extends Omit<NetworkPolicy, 'mode' | 'grants' | 'tools' | 'record' | 'terminate' | 'closedBy'> {
   readonly mode?: NetworkWord
-  readonly allow: readonly string[]
-  readonly deny: readonly string[]
-  readonly local?: readonly number[]
-  readonly publish?: readonly string[]
-  readonly hosts?: Readonly<Record<string, string>>
-  readonly afterSecrets?: AfterSecrets
-  readonly proxy?: ProxyChoice
   readonly grants?: GrantsChoice
   readonly terminate?: boolean
-  readonly credentials?: readonly HeaderCredential[]
-  readonly requests?: readonly string[]
 }
 
 export type NetworkInput =
