@@ -5,10 +5,10 @@
  * It leads a new process group. At the end every process that carries the run's variable is killed: members that left the
  * group keep their environment, so a double fork does not hide them; only a process that clears its environment escapes.
  */
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import pidusage from 'pidusage'
 import { SandboxError } from '../../error.ts'
-import { orElse, textOf } from '../../os/look.ts'
+import { namesIn, orElse, textOf } from '../../os/look.ts'
 import { processorsIn, statusLine } from '../../os/proc-status.ts'
 import { SYSTEM_PATH } from '../../os/run-program.ts'
 import type { Plan } from '../../plan/plan.ts'
@@ -90,18 +90,14 @@ function isThere(program: string, env: Readonly<Record<string, string>>): boolea
   return candidates.some((candidate) => orElse(false, () => statSync(candidate).isFile()))
 }
 
-/** @returns undefined for a process that is gone or belongs to another user: we end neither */
-const readable = (path: string): string | undefined => orElse(undefined, () => readFileSync(path, 'latin1'))
-
-/** Pids whose environment says that they belong to the run. Without /proc (macOS) none are found, and the group must do. */
+/**
+ * Pids whose environment says that they belong to the run; that of another user's process cannot be read. Without /proc (macOS) none are
+ * found, and the group must do.
+ */
 function pidsOf(runId: string): readonly number[] {
   const mark = `${RUN_VARIABLE}=${runId}\0`
-  const pids = listProcesses().filter((pid) => readable(`/proc/${pid}/environ`)?.includes(mark) === true)
-  return pids.map(Number)
-}
-
-function listProcesses(): readonly string[] {
-  return orElse([], () => readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
+  const pids = namesIn('/proc').filter((name) => /^\d+$/.test(name))
+  return pids.filter((pid) => textOf(`/proc/${pid}/environ`).includes(mark)).map(Number)
 }
 
 /** Rounds: something may fork while it is being killed. */
