@@ -6,13 +6,11 @@
 import { cpus, freemem, loadavg, release, totalmem } from 'node:os'
 import {
   doctor,
-  type Environment,
   type ExecOptions,
   type Holder,
   KERNEL_HOLDERS,
   type Need,
   neutralise,
-  type PolicyLayer,
   packageVersion,
   prepare,
   SandboxError,
@@ -30,12 +28,9 @@ import { type AgentState, openState } from './state.ts'
 import { TaskPlaces } from './task-places.ts'
 import { workerToken } from './worker-token.ts'
 
-export interface Agent {
+/** The layers are flags of the operator. */
+export interface Agent extends Pick<Engine, 'profile' | 'layers' | 'env'> {
   readonly settings: AgentSettings
-  readonly profile: string
-  /** Flags of the operator. */
-  readonly layers: readonly PolicyLayer[]
-  readonly env: Environment
   /** Absolute directory for its state, which is else that of the user. */
   readonly stateHome?: string
   /** Milliseconds between polls without a job. */

@@ -3,7 +3,7 @@
  * same policy on the same host gives the same bytes. Backends read it; nothing else says what a sandbox looks like.
  */
 
-import type { Inode, NetworkWay } from '../host/facts.ts'
+import type { Inode, NetworkWay, PathFact } from '../host/facts.ts'
 import type { Upstream } from '../network/upstream.ts'
 import type { BackendName, EngineName, HostMode, Need, NetworkPolicy, Upper } from '../policy/values.ts'
 import type { PlannedLimits } from './limits.ts'
@@ -44,11 +44,7 @@ export interface PlannedZone {
   readonly from: string
 }
 
-export interface LinkedFile {
-  readonly path: string
-  readonly dev: number
-  readonly ino: Inode
-}
+export type LinkedFile = Pick<PathFact, 'path' | 'dev' | 'ino'>
 
 /** How the changes to copy-on-write zones are kept. */
 export interface PlannedLayer {

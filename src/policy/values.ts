@@ -1,7 +1,7 @@
 /** The types of what a policy holds: plain data. Sizes are bytes, times are milliseconds; `null` means "no limit". */
 
 import type { HeaderCredential } from '../network/termination.ts'
-import type { ToolName } from '../network/tools/names.ts'
+import type { ToolHosts } from '../network/tools/index.ts'
 
 /** The layer that set a value, lowest authority first; a later layer replaces or adds, as the key declares. */
 export type Layer = 'built-in' | 'profile' | 'workshop' | 'worker' | 'docker-environment' | 'environment' | 'flag'
@@ -114,12 +114,7 @@ export const AFTER_SECRETS = ['allow', 'deny'] as const
 export type AfterSecrets = (typeof AFTER_SECRETS)[number]
 
 /** A name such as `@npm`, and its rules on this host. */
-export interface ResolvedTool {
-  readonly name: ToolName
-  readonly hosts: readonly string[]
-  /** Files, variables and programs that named them. */
-  readonly from: readonly string[]
-}
+export type ResolvedTool = Pick<ToolHosts, 'name' | 'hosts' | 'from'>
 
 export interface EnvironmentPolicy {
   /** Names taken over from the caller. A name ending in `*` is a prefix. */
