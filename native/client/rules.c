@@ -114,13 +114,12 @@ static const char *who_lets_run(const struct launchfile *file, char **words) {
 #define BLANKS " \t"
 #define DIGITS "0123456789"
 
-/* A text that only starts one program, or begins with a word of the shell's own where that is let through. */
-static const char *who_lets_simple(const struct launchfile *file, const char *text, int may_use_syntax) {
+/* A text that only starts one program. Node decides about one that begins with a word of the shell's own. */
+static const char *who_lets_simple(const struct launchfile *file, const char *text) {
   static struct division division;
   if (divide(text, &division) < 1) return NULL;
   const char *first = division.token[0];
-  if (!may_use_syntax && (strchr(first, '=') || is_of_shell(first))) return NULL;
-  return who_lets_run(file, division.token);
+  return strchr(first, '=') || is_of_shell(first) ? NULL : who_lets_run(file, division.token);
 }
 
 /* Bytes of `2>&1`, alone between blanks or separators: its ampersand ends no command. 0: there is none at `at`. */
@@ -159,7 +158,7 @@ static const char *who_lets_list(const struct launchfile *file, const char *scri
   for (char *rest = text, *part; (part = strsep(&rest, BETWEEN));) {
     const char *command = trim(part);
     if (!*command) continue;
-    const char *by = who_lets_simple(file, command, 1);
+    const char *by = who_lets_simple(file, command);
     if (!by) return NULL;
     if (!reason || strcmp(by, answer) == 0) reason = by;
   }
@@ -171,7 +170,7 @@ static const char *who_lets_script(const struct launchfile *file, const char *sc
   struct entry syntax;
   int may_use_syntax = launchfile_find(file, V_SYNTAX, &syntax);
   if (strlen(script) >= TEXT_MAX || !is_plain(script, may_use_syntax ? "\n\t" : "")) return NULL;
-  if (!strpbrk(script, SYNTAX)) return who_lets_simple(file, script, may_use_syntax);
+  if (!strpbrk(script, SYNTAX)) return who_lets_simple(file, script);
   return may_use_syntax && !strpbrk(script, SUBSTITUTION) ? who_lets_list(file, script, syntax.word[0]) : NULL;
 }
 

@@ -108,11 +108,13 @@ function decideSimple(input: {
   const [first = ''] = division.tokens
   if (first === '') return blocked('the text of -c names no command')
   const verdict = decide(input.shell, division.tokens)
-  if ((ASSIGNMENT.test(first) || OF_SHELL.has(first)) && !input.allowShellSyntax) {
-    return blockedSyntax(`the text of -c begins with the shell's own ${quoteText(first)}`, verdict)
-  }
-  return verdict
+  if (!ASSIGNMENT.test(first) && !OF_SHELL.has(first)) return verdict
+  const why = `begins with the shell's own ${quoteText(first)}`
+  if (!input.allowShellSyntax) return blockedSyntax(`the text of -c ${why}`, verdict)
+  return verdict.decision === 'run' && verdict.by === DEFAULT ? question(`${why}, which hides a command`) : verdict
 }
+
+const question = (why: string): Verdict => ({ decision: 'ask', by: 'shell syntax', why: `the text of -c ${why}` })
 
 const STRICTNESS: Readonly<Record<Decision, number>> = { run: 0, ask: 1, block: 2 }
 
@@ -145,11 +147,12 @@ function decideParts(shell: Shell, script: string): Verdict {
 
 /** @param known the text without the redirections that all shells read alike */
 function questionsAbout(script: string, known: string): readonly Verdict[] {
-  const about = (why: string): Verdict => ({ decision: 'ask', by: 'shell syntax', why: `the text of -c holds ${why}` })
   return [
-    ...(SUBSTITUTION.test(script) ? [about('a substitution or a group, whose commands no rule has seen')] : []),
+    ...(SUBSTITUTION.test(script)
+      ? [question('holds a substitution or a group, whose commands no rule has seen')]
+      : []),
     ...(UNCLEAR.test(known.replaceAll(QUOTED_ONLY, ''))
-      ? [about('a redirection that shells read in different ways')]
+      ? [question('holds a redirection that shells read in different ways')]
       : []),
   ]
 }

@@ -60,10 +60,10 @@ function whoLetsByNode(shell: Shell, one: Case, { approval, allowShellSyntax }: 
   return verdict.decision === 'run' ? verdict.by : ''
 }
 
-/** Text that the client judges alone: it is displayed as it is, and no rule needs to see what a substitution runs. */
+/** Text that the client judges alone: it is displayed as it is, no substitution runs in it, and no word of the shell's own hides a command. */
 function isClients(one: Case, { allowShellSyntax }: Operator): boolean {
   if (typeof one !== 'string') return /^[ -~]+$/.test(one[0] ?? '')
-  return allowShellSyntax && /^[ -~\n\t]*$/.test(one) && !/[$`(){}<>]/.test(one)
+  return allowShellSyntax && /^[ -~\n\t]*$/.test(one) && !/[$`(){}<>=]|if|exec/.test(one)
 }
 
 /** Numbers that are the same in each run of the tests. */

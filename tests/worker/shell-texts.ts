@@ -50,6 +50,13 @@ export const SHELL_TEXTS: readonly (readonly [text: string, decision: Decision])
   ['git >"a b" push', 'block'],
   ['git >a\\ b push', 'block'],
   ['python3 2>&1', 'block'],
+  // Words of the shell's own, behind which a command stands.
+  ['! git push', 'ask'],
+  ['time git push', 'ask'],
+  ['X=1 git push', 'ask'],
+  ['eval git push', 'ask'],
+  ['exec git push | wc', 'ask'],
+  ['if ls; then git push; fi', 'ask'],
   ['ls \ufe0f', 'block'],
   ['ls \u034f', 'block'],
   ['ls \u3164', 'block'],
