@@ -8,6 +8,9 @@ import { isatty } from 'node:tty'
 import { programOfPort } from '../host/program-of-port.ts'
 import { parseRule } from '../network/host-rule.ts'
 import { askTerminal, hasTerminal } from '../os/ask-terminal.ts'
+import { realOf } from '../os/look.ts'
+import type { Plan } from '../plan/plan.ts'
+import { isWithin } from '../plan/well-known-paths.ts'
 import { addAllowedHost, profileToChange } from '../policy/add-allowed-host.ts'
 import { neutralise } from '../report/text.ts'
 import { profileDirectories } from '../run/caller.ts'
@@ -22,9 +25,6 @@ type Answer = 'run' | 'profile' | 'no'
 
 /** Milliseconds: less than the helper waits (native/net/questions.c), so that no answer comes too late. */
 const PATIENCE_MS = 55_000
-
-/** Ends a sequence of the command's that is half written, takes back its colours and its scroll region, and clears what is below. */
-const CLEAN = '\u0018\u001b\\\u001b[!p\u001b[0m\n\u001b[J'
 
 interface Question {
   readonly host: string
@@ -68,11 +68,10 @@ class Screen {
 
   async ask(question: Question, ended: AbortSignal): Promise<Answer> {
     const asked = askTerminal<Answer>({
-      text: `${CLEAN}${hostQuestion(question)}`,
+      text: hostQuestion(question),
       read: (line) => readAnswer(line, question.profile),
       again: 'y or n? ',
       silence: 'no',
-      isSudden: true,
       signal: AbortSignal.any([ended, AbortSignal.timeout(PATIENCE_MS)]),
     })
     this.busy = asked.catch(() => undefined)
@@ -109,6 +108,10 @@ async function answerAll({ env, profile, screen }: Asking, runId: string, ended:
   }
 }
 
+/** There the command could write the new file before it has its name, and the guard would set it aside. */
+const isInWritable = (profile: string, zones: Plan['zones']): boolean =>
+  zones.some(({ mode, source }) => mode === 'rw' && isWithin(realOf(profile) ?? profile, source))
+
 /** @throws SandboxError USAGE without a person to ask: before the command has run */
 export function askAboutHosts(isForPeople: boolean, env: Environment): (options: ExecOptions) => ExecOptions {
   if (!isForPeople || !hasTerminal())
@@ -124,10 +127,11 @@ export function askAboutHosts(isForPeople: boolean, env: Environment): (options:
     hasTerminal: false,
     onStdout: (bytes) => screen.write('stdout', bytes),
     onStderr: (bytes) => screen.write('stderr', bytes),
-    answerHosts: (runId, ended) => {
+    answerHosts: (runId, ended, { zones }) => {
       const directories = profileDirectories(env, env['HOME'] ?? '')
       const profile = profileToChange(options.profile ?? 'default', options.cwd ?? '/', directories)
-      return answerAll({ env, profile, screen }, runId, ended)
+      const isOutside = profile !== undefined && !isInWritable(profile, zones)
+      return answerAll({ env, profile: isOutside ? profile : undefined, screen }, runId, ended)
     },
   })
 }

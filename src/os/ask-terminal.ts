@@ -16,27 +16,31 @@ export interface Asked<T> {
   /** At the end of input, after too many lines that are no answer, and when the signal comes first. */
   readonly silence: T
   readonly signal?: AbortSignal
-  /** The question comes while a person may type something else: that is dropped. */
-  readonly isSudden?: true
 }
 
 /** Wrong answers before silence. */
 const MOST_QUESTIONS = 5
 
-/** @returns undefined without a terminal */
+/** Ends a sequence of a command's that is half written, takes back its colours and its scroll region, and clears what is below. */
+const CLEAN = '\u0018\u001b\\\u001b[!p\u001b[0m\n\u001b[J'
+
+/**
+ * Only text that is typed after the question answers it: an earlier command may have asked something else, and left the answer unread.
+ * @returns undefined without a terminal
+ */
 export async function askTerminal<T>(asked: Asked<T>): Promise<T | undefined> {
   const { text, read, again, silence, signal } = asked
   const terminal = openTerminal()
   if (terminal === undefined) return undefined
   const { input, output } = terminal
-  if (asked.isSudden === true) forgetTyped(input)
+  forgetTyped(input)
   const reader = createInterface({ input, output, terminal: false })
   const lines = reader[Symbol.asyncIterator]()
   const stop = (): void => reader.close()
   signal?.addEventListener('abort', stop)
   if (signal?.aborted === true) stop()
   try {
-    output.write(text)
+    output.write(`${CLEAN}${text}`)
     for (let questions = 0; questions < MOST_QUESTIONS; questions += 1) {
       const line = await lines.next()
       if (line.done === true) return silence
@@ -53,7 +57,7 @@ export async function askTerminal<T>(asked: Asked<T>): Promise<T | undefined> {
   }
 }
 
-/** Drops typed text: it cannot answer a question that comes later. In raw mode the kernel gives out a line that is not finished, too. */
+/** Drops typed text. In raw mode the kernel gives out a line that is not finished, too. */
 function forgetTyped(input: ReadStream): void {
   const fd = openSync('/dev/tty', constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
   input.setRawMode(true)

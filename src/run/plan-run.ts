@@ -106,7 +106,7 @@ export interface ExecOptions {
   /** The sandbox serves other commands of this user's while its own one runs, see src/run/named-sandboxes.ts. Of backends with launch files. */
   readonly serve?: ServeOptions
   /** Answers questions about hosts (`network.grants: ask`), until `ended`; without it such a run is refused. Its output is for people. */
-  readonly answerHosts?: (runId: string, ended: AbortSignal) => Promise<void>
+  readonly answerHosts?: (runId: string, ended: AbortSignal, plan: Plan) => Promise<void>
   /** Ends the run; the reasons SIGINT, SIGTERM, SIGQUIT and SIGHUP are passed on to the command, any other is SIGTERM to it. */
   readonly signal?: AbortSignal
   /** Signals for the command, which do not end the run. */

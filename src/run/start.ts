@@ -62,7 +62,7 @@ function secretsOf({ plan, env }: Pick<BackendRun, 'plan' | 'env'>): Partial<Bac
 /** Questions about hosts are answered while the run lives. A failure there refuses hosts, and nothing else. */
 function answering({ options, plan }: Prepared, runId: string) {
   const ended = new AbortController()
-  const answers = plan.network.grants === 'ask' ? options.answerHosts?.(runId, ended.signal) : undefined
+  const answers = plan.network.grants === 'ask' ? options.answerHosts?.(runId, ended.signal, plan) : undefined
   return {
     end: () => ended.abort(),
     warnings: (answers ?? Promise.resolve()).then(

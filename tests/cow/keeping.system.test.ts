@@ -106,14 +106,22 @@ describe(`as ${user}`, () => {
         'never',
       )
       expect(`${status} ${stderr}`).toMatch(/^125/)
-      const ask = async (answer: string, script: string, ...options: readonly string[]) =>
-        await place.atTerminal(['exec', '--cow', '.', ...options, '--apply', 'ask', '--', 'sh', '-c', script], {
-          input: answer,
+      const ask = (answer: string, script: string, ...options: readonly string[]) =>
+        place.atTerminal(['exec', '--cow', '.', ...options, '--apply', 'ask', '--', 'sh', '-c', script], {
+          steps: [
+            { until: 'go on?', type: 'y\n' },
+            { until: 'apply? [y/N]', type: answer },
+          ].slice(script.includes('go on?') ? 0 : 1),
         })
-      expect((await ask('\n', 'echo x > no')).stdout).toContain('apply? [y/N]')
+      expect(await ask('\n', 'echo x > no')).toContain('apply? [y/N]')
       expect(existsSync(join(place.project, 'no'))).toBe(false)
       await ask('y\n', 'echo x > yes')
       expect(existsSync(join(place.project, 'yes'))).toBe(true)
+      // An answer to the command is none to the question, and a sequence that the command leaves open does not hide it.
+      const isTyped = "python3 -c 'import select; select.select([0], [], [])'"
+      const screen = await ask('\n', `echo x > tricked; printf 'go on? '; ${isTyped}; printf '\\033]0;'`)
+      expect(screen).toMatch(/\u001b\]0;\u0018.*apply\? \[y\/N\]/s)
+      expect(existsSync(join(place.project, 'tricked'))).toBe(false)
       // Nobody is asked about changes that cannot be listed.
       const [begun, ended] = ['begun', 'ended'].map((name) => join(place.outside, name)) as [string, string]
       const script = `echo x > unseen; touch ${begun}; until [ -e ${ended} ]; do sleep 0.05; done`
@@ -122,7 +130,7 @@ describe(`as ${user}`, () => {
       renameSync(place.project, `${place.project}.was`)
       mkdirSync(place.project)
       writeFileSync(ended, '')
-      const unlisted = (await running).stdout
+      const unlisted = await running
       rmSync(place.project, { recursive: true })
       renameSync(`${place.project}.was`, place.project)
       expect(unlisted).toContain('cannot be listed')

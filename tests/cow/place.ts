@@ -26,15 +26,12 @@ import { temporaryDirectory } from '../support/directory.ts'
 import { partWords } from '../support/host-part.ts'
 import { becoming, currentUser, type User, uidOf } from '../support/users.ts'
 
-interface AtTerminal {
-  /** The typed text. */
-  readonly input?: string
-  readonly variables?: Readonly<Record<string, string>>
-}
+const TERMINAL = join(import.meta.dirname, '../programs/terminal.py')
 
-interface Shown {
-  readonly stdout: string
-  readonly exitCode?: number | undefined
+interface AtTerminal {
+  /** The typed text, and the screen that it follows (tests/programs/terminal.py). */
+  readonly steps?: readonly { readonly until: string; readonly type: string }[]
+  readonly variables?: Readonly<Record<string, string>>
 }
 
 export interface Place {
@@ -54,7 +51,7 @@ export interface Place {
   /** The same, started by another program. */
   readonly cliThrough: (through: readonly string[], ...words: readonly string[]) => Promise<CliResult>
   /** The same at a terminal: what it showed. */
-  readonly atTerminal: (words: readonly string[], more?: AtTerminal) => Promise<Shown>
+  readonly atTerminal: (words: readonly string[], more?: AtTerminal) => Promise<string>
   /** `llm-do exec --cow . --json -- sh -c SCRIPT`. */
   readonly run: (script: string, ...options: readonly string[]) => Promise<Result>
   readonly changes: (id: string) => Promise<readonly Change[]>
@@ -111,16 +108,13 @@ export async function makePlace(user: User, names = ''): Promise<Place> {
     holders,
     cli,
     cliThrough,
-    atTerminal: async (words, { input = '', variables = {} } = {}) => {
-      const all = cliWords(words, { as: user, program: 'llm-do' })
-      const quoted = all.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(' ')
-      return await execa('script', ['-qec', quoted, '/dev/null'], {
-        cwd: project,
-        env: { ...env, PATH: process.env['PATH'], ...variables },
-        extendEnv: false,
-        reject: false,
-        input,
+    atTerminal: async (words, { steps = [], variables = {} } = {}) => {
+      const argv = ['/usr/bin/env', ...cliWords(words, { as: user, program: 'llm-do' })]
+      const asked = { argv, cwd: project, env: { ...env, PATH: process.env['PATH'], ...variables }, steps }
+      const { stdout } = await execa('python3', [TERMINAL], {
+        input: JSON.stringify({ ...asked, rows: 24, columns: 200 }),
       })
+      return (JSON.parse(stdout) as { readonly screen: string }).screen
     },
     run: async (script, ...options) => {
       const { stdout, stderr } = await cli('exec', '--json', '--cow', '.', ...options, '--', 'sh', '-c', script)

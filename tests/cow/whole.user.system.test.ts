@@ -145,8 +145,8 @@ describeWith('one-user', 'changes', () => {
   test('are a patch in colours at a terminal, through the person’s pager, without what a terminal would obey', async () => {
     const place = await makePlace(user, FILES)
     const { cow } = await place.run("printf 'x\\033]0;title\\007\\n' >> file")
-    const diff = async (variables: Readonly<Record<string, string>>) =>
-      (await place.atTerminal(['diff', cow?.id ?? '', 'file'], { variables })).stdout
+    const diff = (variables: Readonly<Record<string, string>>) =>
+      place.atTerminal(['diff', cow?.id ?? '', 'file'], { variables })
     const coloured = await diff({ PAGER: 'cat' })
     expect(coloured).toContain('\u001b[32m+x')
     expect(coloured).not.toMatch(/\u001b\]|\u0007/)

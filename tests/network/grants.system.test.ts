@@ -393,13 +393,29 @@ except OSError: over.set()`
       expect(after.split('y or n? n\r\n')[0]).toBe('what\r\ny or n? what\r\ny or n? what\r\n')
     })
 
-    test('an answer is written to the profile of the person, and holds for the next run', async () => {
+    const withProfile = async () => {
       const by = await own()
       await writeFile(
         join(by.cwd, 'mine.yaml'),
         'sandbox:\n  extends: default\n  # my hosts\n  network: { allow: [ api.test ] }\n',
       )
-      const profile = ['--profile', './mine.yaml']
+      return { by, profile: ['--profile', './mine.yaml'] }
+    }
+
+    test('an answer is not written to a profile that lies in a writable zone, where the command could change it', async () => {
+      const { by, profile } = await withProfile()
+      const steps = [
+        { until: 'allow it?', type: 'p\n' },
+        { until: 'y or n?', type: 'y\n' },
+      ]
+      const { screen, status } = await play(by, fetch('other.test'), steps, ...profile, '--rw', '.')
+      expect([screen.includes('[p]rofile'), status]).toEqual([false, 0])
+      expect(screen).toContain('host=other.test')
+      expect(readFileSync(join(by.cwd, 'mine.yaml'), 'utf8')).not.toContain('other.test')
+    })
+
+    test('an answer is written to the profile of the person, and holds for the next run', async () => {
+      const { by, profile } = await withProfile()
       const { screen } = await play(by, fetch('other.test'), [{ until: 'allow it?', type: 'p\n' }], ...profile)
       expect(screen).toContain('host=other.test')
       expect(readFileSync(join(by.cwd, 'mine.yaml'), 'utf8')).toContain('# my hosts')
