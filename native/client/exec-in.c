@@ -303,8 +303,14 @@ static int open_named(const char *name) {
   return (size_t)snprintf(path, sizeof path, "%s/llm-do/named/%s", base, name) < sizeof path ? records_open(path) : -1;
 }
 
+static int has_value(const char *variable) {
+  const char *value = getenv(variable);
+  return value && *value;
+}
+
 int exec_in_by_name(char **argv) {
   struct exec_in_words words = {.name = NULL};
+  if (has_value("LLM_DO_EXEC_WORKER") || has_value("LLM_DO_EXEC_AUDIT")) return -1; /* Node refuses them */
   if (exec_in_read(argv, &words) < 0 || !words.name || words.reports || streams_fill() < 0) return -1;
   int directory = open_named(words.name), door = directory < 0 ? -1 : open_door(directory);
   if (directory >= 0) close(directory);

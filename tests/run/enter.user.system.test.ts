@@ -98,6 +98,14 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
       expect((await enter(name, [refused, '--', 'true'])).err).toContain(
         `${refused.split('=')[0]} with --in: the walls of ${name} were decided`,
       )
+    for (const variable of ['LLM_DO_EXEC_WORKER', 'LLM_DO_EXEC_AUDIT']) {
+      const unruled = await enter(name, ['--', 'echo', 'ran'], '', { [variable]: 'x' })
+      expect([unruled.status, unruled.out, unruled.err.split('\n')[0]]).toEqual([
+        125,
+        '',
+        `llm-do: error USAGE: ${variable}: llm-do exec --in does not support it.`,
+      ])
+    }
     expect((await enter('no-such-sandbox', ['--', 'true'])).err).toContain('SANDBOX_NOT_FOUND')
     expect((await llmDo(['ps', '--json'])).out).toContain(name)
   })

@@ -5,10 +5,12 @@
 import { availableParallelism, hostname } from 'node:os'
 import { runAgent } from '../../fleet/agent.ts'
 import { agentSettings, SECRET_VARIABLE } from '../../fleet/agent-settings.ts'
+import { environmentLayers } from '../../policy/environment.ts'
 import { flagLayer, type GivenOptions } from '../../policy/option-layer.ts'
 import { parseDuration } from '../../text/units.ts'
 import type { Call } from '../call.ts'
 import { currentDirectory, hostEnvironment } from '../current-directory.ts'
+import { NOT_OF_TASKS, refuseVariables } from '../refuse-variables.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
 import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 import { usageError } from '../usage-error.ts'
@@ -50,6 +52,8 @@ export const agent = subcommand('agent', async ({ flags }, call) => {
 async function serve(flags: GivenOptions, call: Call, { demo }: { readonly demo?: DemoServer }): Promise<number> {
   const cwd = currentDirectory(call)
   const env = { ...hostEnvironment(call), ...(demo !== undefined && { [SECRET_VARIABLE]: demo.secret }) }
+  refuseVariables(env, NOT_OF_TASKS, 'llm-do agent')
+  const profile = text({ ...environmentLayers(env, cwd).request, ...flags }, 'profile') ?? STANDARD_PROFILE
   const [server, queue, slots] = [demo?.url ?? text(flags, 'server'), text(flags, 'queue'), text(flags, 'slots')]
   const settings = agentSettings({
     env,
@@ -84,7 +88,7 @@ async function serve(flags: GivenOptions, call: Call, { demo }: { readonly demo?
     await runAgent({
       settings,
       ...(demo !== undefined && { stateHome: demo.state }),
-      profile: text(flags, 'profile') ?? STANDARD_PROFILE,
+      profile,
       layers: [flagLayer(flags, cwd)],
       env,
       pollMs: durationOf(flags, 'poll', STANDARD_POLL),

@@ -15,6 +15,7 @@ import { flagLayer } from '../../policy/option-layer.ts'
 import { TaskPlans } from '../../pool/task-plans.ts'
 import { neutralise } from '../../report/text.ts'
 import { currentDirectory, hostEnvironment } from '../current-directory.ts'
+import { NOT_OF_TASKS, refuseVariables } from '../refuse-variables.ts'
 import { writeStderr, writeStdout } from '../stdio.ts'
 import { FOUND_PROBLEMS, subcommand } from '../subcommand.ts'
 import { usageError } from '../usage-error.ts'
@@ -42,6 +43,7 @@ export const batch = subcommand('batch', async ({ flags, operands: [input = '-']
   const isResumed = flags['resume'] === true
   if (isResumed && file === undefined) throw usageError('--resume: expected the file to go on with.', '--results FILE')
   const jobs = jobsOf(typeof flags['jobs'] === 'string' ? flags['jobs'] : undefined)
+  refuseVariables(env, NOT_OF_TASKS, 'llm-do batch')
   const spoken = environmentLayers(env, cwd)
   const profile = flags['profile'] ?? spoken.request['profile']
   const results = file === undefined ? undefined : await openResults(file, isResumed)

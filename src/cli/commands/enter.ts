@@ -17,10 +17,14 @@ import { directoryOfNamed, findNamed, stateOf } from '../../run/named-sandboxes.
 import type { Call } from '../call.ts'
 import { endBy } from '../end-by-signal.ts'
 import { type CommandLine, commandOf } from '../exec-arguments.ts'
+import { refuseVariables } from '../refuse-variables.ts'
 import { usageError } from '../usage-error.ts'
 
 /** Everything else was decided when the sandbox was started. */
 const TAKEN = ['in', 'tty', 'env', 'workdir', 'timeout', 'json', 'keep-state']
+
+/** Rules and records are about the command that a sandbox is started with. native/client/exec-in.c knows them, too. */
+const NOT_INSIDE = ['worker', 'audit']
 
 /** Passed on to that program, which knows which of them end the command. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGQUIT', ...PASSED_SIGNALS] as const
@@ -33,6 +37,7 @@ export async function enter(name: string, { env, bytes }: Call, line: CommandLin
       `--${refused} with --in: the walls of ${name} were decided when it was started.`,
       'llm-do exec --in NAME [--tty] [--json] [--env NAME[=VALUE]] [--workdir DIR] [--timeout TIME] [--keep-state] -- COMMAND [ARG...]',
     )
+  refuseVariables(env, NOT_INSIDE, 'llm-do exec --in')
   if (bytes !== undefined)
     throw usageError('a word of the command line is not valid UTF-8.', 'put the command into a script')
   const { words, variables } = optionsFor(line.given, env)
