@@ -165,12 +165,15 @@ static int is_known(const struct guard_zone *zone, const char *path) {
   return 0;
 }
 
+/* A link in the place of the directory is none: what it leads to has another name. */
 static int has_new_entry(struct guard *guard, const struct guard_watch *watch, const char *system) {
   const struct guard_zone *zone = &guard->zone[watch->zone];
-  char path[PATH_MAX];
+  char path[PATH_MAX], at[PATH_MAX];
   if (!guard_has(zone, system)) return 0;
   if ((size_t)snprintf(path, sizeof path, "%s%s%s", watch->path, watch->path[0] ? "/" : "", system) >= sizeof path) return 0;
-  return !is_known(zone, path) && is_there(guard, zone, path);
+  if (is_known(zone, path)) return 0;
+  enum look look = guard_look_at_name(zone, path, at);
+  return (look == LOOK_FOUND || look == LOOK_LINK) && strcmp(at, path) == 0 && note(guard, zone, at);
 }
 
 static int has_become_bare(struct guard *guard, const struct guard_watch *watch) {

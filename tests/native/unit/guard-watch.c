@@ -133,6 +133,33 @@ UNIT("a directory that was made before the watch is watched") {
   unit_remove(path);
 }
 
+static void move(const char *name, const char *other) {
+  char from[PATH_MAX], to[PATH_MAX];
+  snprintf(from, sizeof from, "%s/%s", path, name);
+  snprintf(to, sizeof to, "%s/%s", path, other);
+  EXPECT(rename(from, to) == 0);
+}
+
+static void make_link(const char *target, const char *name) {
+  char at[PATH_MAX];
+  snprintf(at, sizeof at, "%s/%s", path, name);
+  EXPECT(symlink(target, at) == 0);
+}
+
+UNIT("a link in the place of a watched directory is no attempt, a link in that of a repository is one") {
+  path = unit_directory();
+  struct guard guard = watch_large_zone();
+  make("a");
+  EXPECT_NUMBER(guard_on_events(&guard), 0);
+  move("a", "a-1"), make_link("a-1", "a"), make("b");
+  EXPECT_NUMBER(guard_on_events(&guard), 0);
+  make_link("../a-1", "b/.git");
+  EXPECT_NUMBER(guard_on_events(&guard), 1);
+  EXPECT(strstr(guard.seen, "b/.git") != NULL);
+  guard_close(&guard);
+  unit_remove(path);
+}
+
 static int is_watched_from_the_start(struct guard_zone zone) {
   struct guard guard = guard_of(zone);
   int is_early = guard.events >= 0;
