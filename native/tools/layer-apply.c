@@ -72,7 +72,7 @@ static int set_root(struct root *root, const struct change *change, size_t numbe
 static const struct stat *owner_of(const struct apply *apply, const struct change *change) { return &apply->layer->zone[change->zone].root; }
 
 static mode_t mode_of(struct apply *apply, const struct change *change) {
-  mode_t mode = mode_to_apply(change, &apply->choice->modes);
+  mode_t mode = mode_to_apply(apply->layer, change, &apply->choice->modes);
   if (change->kind != DELETED && !S_ISLNK(change->now.st_mode) && mode != (change->now.st_mode & 0777)) apply->narrowed++;
   return mode;
 }

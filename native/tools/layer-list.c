@@ -66,6 +66,7 @@ void list_relate(struct list *list) {
 
 struct reading {
   struct list *list;
+  const struct layer *layer;
   const struct mode_rule *rule;
 };
 
@@ -73,13 +74,13 @@ static int on_change(void *data, const struct change *change) {
   const struct reading *reading = data;
   if (change->kind == KEPT) return 0;
   struct listed item = {.kind = change->kind, .zone = change->zone, .path = change->path, .other = change->other, .now = change->now.st_mode,
-                        .before = change->origin.st_mode, .applied = mode_to_apply(change, reading->rule), .size = (long long)change->now.st_size,
+                        .before = change->origin.st_mode, .applied = mode_to_apply(reading->layer, change, reading->rule), .size = (long long)change->now.st_size,
                         .conflict = change->conflict, .nested = change->nested, .is_privileged = change->is_privileged};
   return list_add(reading->list, &item);
 }
 
 int list_read(struct list *list, const struct layer *layer, const struct mode_rule *rule, char failed[PATH_MAX]) {
-  struct reading reading = {list, rule};
+  struct reading reading = {list, layer, rule};
   if (layer_changes(layer, on_change, &reading, failed) != 0) return -1;
   list_relate(list);
   return 0;

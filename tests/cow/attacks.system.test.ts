@@ -140,6 +140,35 @@ describe(`as ${user}`, () => {
   })
 
   describeWith('python', 'a mode', () => {
+    test('opens nothing to a group that its access list has kept out', async () => {
+      const place = await makePlace(user)
+      const at = (name: string) => join(place.project, name)
+      const names = ['listed', 'appended', 'plain']
+      for (const name of names) {
+        writeFileSync(at(name), name)
+        chmodSync(at(name), 0o660)
+      }
+      // user::rw-, user:2001:rw-, group::---, mask::rw-, other::---
+      const entries = [
+        `1, 6, ${2 ** 32 - 1}`,
+        '2, 6, 2001',
+        ...['4, 0', '16, 6', '32, 0'].map((one) => `${one}, ${2 ** 32 - 1}`),
+      ]
+      const list = `import os, struct, sys
+os.setxattr(sys.argv[1], 'system.posix_acl_access', struct.pack('<I', 2) + b''.join(struct.pack('<HHI', *entry) for entry in [${entries.map((one) => `(${one})`).join(', ')}]))`
+      await Promise.all(['listed', 'appended'].map((name) => execa('python3', ['-c', list, at(name)])))
+      // Root's sandbox cannot write to a file with such a list.
+      const { cow } = await place.run(
+        'for f in listed plain; do cp $f f; echo more >> f; chmod 660 f; mv f $f; done; echo more >> appended; true',
+      )
+      const modeOf = (name: string) => (statSync(at(name)).mode & 0o777).toString(8)
+      expect(names.map(modeOf)).toEqual(['660', '660', '660'])
+      const { stderr } = await place.cli('apply', cow?.id ?? '')
+      expect(stderr.toString()).toContain('applied')
+      expect(names.map(modeOf)).toEqual(['600', user === 'root' ? '660' : '600', '660'])
+      expect(readFileSync(at('listed'), 'utf8')).toBe('listedmore\n')
+    })
+
     test('is shown, opens nothing to others unless that is asked for, and is never widened on a program with rights', async () => {
       const place = await makePlace(user)
       await execa('git', ['init', '-q', '.'], { cwd: place.project })
