@@ -453,7 +453,7 @@ async function policyOf({
   const directories = profileDirectories(env, request.home)
   const loaded = await loadProfile({ ...directories, name: profile, cwd: request.cwd })
   const standard = path.join(directories.shippedDirectory, 'default.yaml')
-  const isForPerson = options.isAtTerminal === true && !request.captured
+  const isForPerson = options.isAtTerminal === true && (options.serve !== undefined || !request.captured)
   const profiles = isForPerson ? withTerminal(loaded.layers, standard) : loaded.layers
   const layers = [...profiles, ...spoken, ...layersOf(options, request.cwd)]
   const merged = mergePolicies(await checkLayers(layers), { profile: profileName(profile), home: request.home })

@@ -39,7 +39,7 @@ describeWith('userns', 'a sandbox in the background', () => {
       await expectNothingLeft({ before, mark: name })
     })
 
-    test('that ends by itself keeps its result and its log', async () => {
+    test('that ends by itself keeps its result and its log, and has no default timeout', async () => {
       const { llmDo, start, ended } = await backgroundOf(as)
       const name = await start('--', 'sh', '-c', 'echo done; exit 3')
       expect((await llmDo(['logs', '-f', name])).out).toBe('done\n')
@@ -47,7 +47,12 @@ describeWith('userns', 'a sandbox in the background', () => {
         .poll(() => ended(name))
         .toMatchObject({
           state: 'ended',
-          result: { reason: 'exit', exitCode: 3, stdout: 'done\n' },
+          result: {
+            reason: 'exit',
+            exitCode: 3,
+            stdout: 'done\n',
+            limits: expect.not.objectContaining({ timeoutMs: 30_000 }),
+          },
         })
       expect(await llmDo(['exec', '--in', name, '--', 'true'])).toMatchObject({
         status: 125,
