@@ -15,6 +15,7 @@ import { isolationLine } from './report/isolation.ts'
 import { type TaskForm, taskForm } from './report/json.ts'
 import type { Result } from './report/result.ts'
 import { exec } from './run/exec.ts'
+import { refuseVariables } from './run/refuse-variables.ts'
 
 export interface SandboxExecutorOptions {
   /** Milliseconds of wall time; default 30 s, from the profile `task`. */
@@ -91,6 +92,7 @@ async function run(
   options: ExecuteOptions,
   more: Pick<SandboxInput, 'backend' | 'runtime'>,
 ): Promise<ExecutionResult> {
+  refuseVariables()
   const words = typeof command === 'string' ? ['/bin/sh', '-c', command] : command
   const result = await exec({
     command: words,

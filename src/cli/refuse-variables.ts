@@ -1,6 +1,5 @@
 /** Variables of options that a command does not support: if it ignored them, more could happen than was meant. Pure. */
-import { type Environment, environmentLayers } from '../policy/environment.ts'
-import { OPTIONS } from '../policy/options.ts'
+import { type Environment, variableOf } from '../policy/environment.ts'
 import { usageError } from './usage-error.ts'
 
 /** Of one run, or about a person. */
@@ -12,8 +11,7 @@ export const NOT_OF_TASKS = ['worker', 'workshop', 'audit', 'apply', 'cow-contin
  * @throws SandboxError USAGE for the first variable that is set
  */
 export function refuseVariables(env: Environment, names: readonly string[], program: string): void {
-  const { request } = environmentLayers(env, '/')
-  const refused = OPTIONS.find(({ name }) => names.includes(name) && request[name] !== undefined)?.environment
+  const refused = variableOf(names, env)
   if (refused !== undefined)
     throw usageError(`${refused}: ${program} does not support it.`, `${refused}= ${program} ...`)
 }

@@ -5,7 +5,7 @@
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { checkOptions, type ExecOptions, layersOf, TaskPlans } from '../core.ts'
+import { checkOptions, type ExecOptions, layersOf, refuseVariables, TaskPlans } from '../core.ts'
 import type { TaskSource } from './port.ts'
 import { serve } from './serve.ts'
 import { removeTree } from './task-files.ts'
@@ -34,6 +34,7 @@ export async function serveTasks(options: ServeTasksOptions): Promise<void> {
   checkOptions('serveTasks', options)
   const { source, profile = 'task', env = process.env, slots = 1, log = () => undefined } = options
   const { signal: drain = new AbortController().signal, end = new AbortController().signal } = options
+  refuseVariables(env)
   const directory = await mkdtemp(join(tmpdir(), 'llm-do-tasks.'))
   try {
     const layers = layersOf(options, process.cwd())

@@ -53,6 +53,12 @@ function twinLayer(env: Environment, cwd: string): PolicyLayer {
   }
 }
 
+/** The first variable that is set of those that ask for these options. */
+export function variableOf(names: readonly string[], env: Environment): string | undefined {
+  const request = requestOf(env)
+  return OPTIONS.find(({ name }) => names.includes(name) && request[name] !== undefined)?.environment
+}
+
 function isSet(env: Environment, name: string): boolean {
   return (env[name] ?? '') !== ''
 }

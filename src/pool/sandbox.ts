@@ -23,6 +23,7 @@ import { exec, judge } from '../run/exec.ts'
 import { type ExecResult, withHandle } from '../run/layer-handle.ts'
 import type { LiveCommand } from '../run/live-sandbox.ts'
 import type { ExecOptions } from '../run/plan-run.ts'
+import { refuseVariables } from '../run/refuse-variables.ts'
 import { runKept } from './kept-run.ts'
 import { type KeptPlan, type PlannedRun, type PlanOptions, Plans } from './plan-cache.ts'
 import { WarmSandbox } from './warm-sandbox.ts'
@@ -95,6 +96,7 @@ const REST_MS = { first: 500, last: 8_000 }
 export async function openSandbox(given: SandboxOptions = {}): Promise<Sandbox> {
   checkOptions('openSandbox', given)
   const { warm = STANDARD_WARM, ...options } = given
+  refuseVariables(options.env)
   makeOwnDirectory(options.env ?? process.env)
   const plans = new Plans(options)
   return new OpenSandbox({ options, warm, plans, first: await plans.make(ANY_PROGRAM, undefined) })

@@ -17,6 +17,7 @@ import type { Result } from '../report/result.ts'
 import { type Diff, type DiffOptions, diffLayer } from './diff.ts'
 import { exec } from './exec.ts'
 import type { ExecOptions } from './plan-run.ts'
+import { refuseVariables } from './refuse-variables.ts'
 
 export interface CopyOnWrite extends PendingChanges {
   /** All of them, as they are now. */
@@ -37,6 +38,7 @@ export interface ExecResult extends Result {
 
 /** Runs one command in one sandbox; see run/exec.ts. */
 export async function execWithHandle(options: ExecOptions): Promise<ExecResult> {
+  refuseVariables(options.env)
   return withHandle(await exec(options), { env: options.env, signal: options.signal })
 }
 

@@ -3,9 +3,9 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { execa } from 'execa'
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { SandboxExecutor } from '../../src/executor.ts'
-import { exec, openSandbox, spawn } from '../../src/index.ts'
+import { exec, openSandbox, serveTasks, spawn } from '../../src/index.ts'
 import { newDirectory, temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
 import { checkoutFor, currentUser } from '../support/users.ts'
@@ -142,6 +142,28 @@ describeWith(['bwrap', 'userns'], 'a policy of the library', () => {
       'policy.resources.timeout',
       'policy.zones[1].mode',
     ])
+  })
+
+  test('is not run without the rules or the record that a variable asks for', async () => {
+    const command = ['true']
+    const refused = { code: 'POLICY_INVALID', message: expect.stringContaining('LLM_DO_EXEC_AUDIT') }
+    vi.stubEnv('LLM_DO_EXEC_AUDIT', '/nowhere/log')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const source = {
+      take: async () => undefined,
+      progress: async () => undefined,
+      isCancelled: async () => false,
+      report: async () => undefined,
+    }
+    const calls = [
+      exec({ command }),
+      spawn({ command }).result,
+      openSandbox(),
+      new SandboxExecutor().execute(command),
+      serveTasks({ source }),
+    ]
+    for (const call of calls) await expect(call).rejects.toMatchObject(refused)
+    expect(await exec({ command, env: { PATH: process.env.PATH } })).toMatchObject({ ok: true })
   })
 
   test.each([
