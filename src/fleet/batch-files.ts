@@ -3,12 +3,14 @@
  * Edge: the file system.
  */
 import { closeSync, createReadStream, fstatSync, ftruncateSync, openSync, readSync, statSync, writeSync } from 'node:fs'
-import { type HeldLock, holderOf, lockOf, mappingIn, SandboxError, tryLock } from '../core.ts'
+import { open } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { type HeldLock, holderOf, lockOf, mappingIn, neutralise, SandboxError, shellWord, tryLock } from '../core.ts'
 
 const LONGEST_LINE = 16 * 1024 * 1024
 const NEWLINE = 10
 
-/** @throws Error for a line of more than 16 MiB, and for what cannot be read */
+/** @throws SandboxError USAGE for a line of more than 16 MiB; Error for what cannot be read */
 export async function* linesOf(input: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest: readonly Uint8Array[] = []
   let bytes = 0
@@ -21,20 +23,43 @@ export async function* linesOf(input: AsyncIterable<Uint8Array>): AsyncGenerator
       from = at + 1
     }
     bytes += chunk.length - from
-    if (bytes > LONGEST_LINE) throw new Error(`a line of the input is longer than ${LONGEST_LINE} bytes`)
+    if (bytes > LONGEST_LINE)
+      throw new SandboxError('USAGE', `a line is longer than ${LONGEST_LINE / 1024 ** 2} MiB`, {
+        hint: 'put large data into a file that the command reads',
+      })
     rest = [...rest, Buffer.from(chunk.subarray(from))]
   }
   if (bytes > 0) yield Buffer.concat(rest).toString('utf8')
 }
 
-export const fileInput = (file: string): AsyncIterable<Uint8Array> => createReadStream(file)
+const REFUSALS: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file or directory',
+  EACCES: 'permission denied',
+  EISDIR: 'it is a directory',
+}
+
+function refused(file: string, cause: unknown): SandboxError {
+  const { code = '', message } = cause as NodeJS.ErrnoException
+  const hint = `ls -ld ${shellWord(file)}`
+  return new SandboxError('USAGE', `${neutralise(file)}: ${REFUSALS[code] ?? message}`, { hint, cause })
+}
+
+/** @throws SandboxError USAGE for a file that cannot be read */
+export async function fileInput(file: string): Promise<AsyncIterable<Uint8Array>> {
+  const handle = await open(file).catch((error: unknown) => {
+    throw refused(file, error)
+  })
+  // A directory opens, and fails with the first read; a batch is to end before it makes a file of results.
+  if ((await handle.stat()).isDirectory()) throw refused(file, { code: 'EISDIR' })
+  return handle.createReadStream()
+}
 
 /** Lines that are not blank. @returns undefined for what can be read only once, and for what cannot be read, which is an error of its real reader */
 export async function countLines(file: string): Promise<number | undefined> {
   try {
     if (!statSync(file).isFile()) return undefined
     let lines = 0
-    for await (const line of linesOf(fileInput(file))) if (line.trim() !== '') lines += 1
+    for await (const line of linesOf(await fileInput(file))) if (line.trim() !== '') lines += 1
     return lines
   } catch {
     return undefined
@@ -49,9 +74,9 @@ export interface Results {
   readonly close: () => void
 }
 
-/** @throws SandboxError where the file is another batch's, or not one of results */
+/** @throws SandboxError where the file cannot be opened, is another batch's, or not one of results */
 export async function openResults(file: string, isResumed: boolean): Promise<Results> {
-  const fd = openSync(file, 'a+', 0o666)
+  const fd = openedResults(file)
   const lock = lockedBy(file, fd)
   const close = (): void => {
     lock.release()
@@ -59,10 +84,18 @@ export async function openResults(file: string, isResumed: boolean): Promise<Res
   }
   try {
     const before = await readResults(file, fd, isResumed)
-    return { ...before, write: (line) => writeWhole(fd, Buffer.from(line)), close }
+    return { ...before, write: (line) => writeWhole({ file, fd, bytes: Buffer.from(line) }), close }
   } catch (error) {
     close()
     throw error
+  }
+}
+
+function openedResults(file: string): number {
+  try {
+    return openSync(file, 'a+', 0o666)
+  } catch (error) {
+    throw refused(file, error)
   }
 }
 
@@ -115,6 +148,12 @@ function cutTornLine(fd: number, size: number): number {
   return 0
 }
 
-function writeWhole(fd: number, bytes: Uint8Array): void {
-  for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
+function writeWhole({ file, fd, bytes }: { file: string; fd: number; bytes: Uint8Array }): void {
+  try {
+    for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
+  } catch (cause) {
+    const why = (cause as NodeJS.ErrnoException).code
+    const hint = `df -h ${shellWord(dirname(file))}; then go on with --resume`
+    throw new SandboxError('OUTPUT_FAILED', `${neutralise(file)} cannot be written: ${why}`, { hint, cause })
+  }
 }

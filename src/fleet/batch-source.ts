@@ -1,4 +1,5 @@
 /** Tasks that are lines of JSON, and results that are lines again: the third source. Pure: lines come and go by its options. */
+import { quoteText, SandboxError } from '../core.ts'
 import { isOk, readTaskLine, resultLine } from './batch-line.ts'
 import type { Task, TaskReport, TaskSource } from './port.ts'
 
@@ -24,6 +25,7 @@ export class BatchSource implements TaskSource {
   private readonly places = new Map<string, number>()
   private readonly waiting = new Map<number, string>()
   private readonly onRoom: (() => void)[] = []
+  private lost: unknown
   private number = 0
   private taken = 0
   private written = 0
@@ -34,7 +36,7 @@ export class BatchSource implements TaskSource {
     this.lines = options.lines[Symbol.asyncIterator]()
   }
 
-  /** @throws Error for an ID that another line has: one of them would have no result */
+  /** @throws SandboxError USAGE for an ID that another line has: one of them would have no result; the error of a result that was lost */
   take(signal: AbortSignal): Promise<Task | undefined> {
     const turn = this.reading.then(() => this.next(signal))
     this.reading = turn.catch(() => undefined)
@@ -55,12 +57,16 @@ export class BatchSource implements TaskSource {
     this.options.onResult(isOk(report))
     const line = resultLine(id, report)
     const turn = this.writing.then(() => this.write(id, line))
-    this.writing = turn.catch(() => undefined)
+    this.writing = turn.catch((error: unknown) => {
+      this.lost ??= error
+    })
     await turn
   }
 
   private async next(signal: AbortSignal): Promise<Task | undefined> {
     while (!signal.aborted) {
+      // Where one result was lost, the next ones would be, too, and a status of 0 would be a lie.
+      if (this.lost !== undefined) throw this.lost
       if (this.waiting.size >= MOST_WAITING) await this.room(signal)
       const line = await unlessAborted(this.lines.next(), signal)
       if (line === undefined || line.done === true) return undefined
@@ -74,7 +80,9 @@ export class BatchSource implements TaskSource {
   private async taskOf(line: string): Promise<Task | undefined> {
     const read = readTaskLine(line, this.number, this.options.directory)
     if (this.seen.has(read.id))
-      throw new Error(`line ${this.number}: another line has the ID ${JSON.stringify(read.id)}, too`)
+      throw new SandboxError('USAGE', `line ${this.number}: another line has the ID ${quoteText(read.id)}, too`, {
+        hint: 'give each line another ID, or none: then the number of the line is the ID',
+      })
     this.seen.add(read.id)
     if (this.options.done.has(read.id)) return undefined
     this.places.set(read.id, this.taken)

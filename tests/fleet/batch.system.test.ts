@@ -84,7 +84,31 @@ describeWith('userns', 'a batch', () => {
       ['-j', '1'],
     )
     expect(status).toBe(125)
-    expect(stderr).toContain('another line has the ID "a"')
+    expect(stderr).toContain('error USAGE: line 2: another line has the ID "a"')
+  })
+
+  test.each([
+    { what: 'a missing file', words: ['missing'], code: 'USAGE: /', problem: '/missing: no such file or directory' },
+    { what: 'a directory', words: ['.'], code: 'USAGE: /', problem: ': it is a directory' },
+    {
+      what: 'results in no directory',
+      words: ['in', '--results', 'no/out'],
+      code: 'USAGE: /',
+      problem: '/no/out: no such',
+    },
+    {
+      what: 'a full disk',
+      words: ['in', '--results', '/dev/full'],
+      code: 'OUTPUT_FAILED: /dev/full',
+      problem: 'ENOSPC',
+    },
+  ])('refuses $what, and says so in plain words', async ({ words, code, problem }) => {
+    const cwd = await temporaryDirectory()
+    writeFileSync(join(cwd, 'in'), input([{ command: 'true' }]))
+    const { status, stderr } = await runCli(['batch', ...words], { program: 'llm-do', cwd })
+    expect(status).toBe(125)
+    expect(stderr.toString()).toContain(`error ${code}`)
+    expect(stderr.toString()).toContain(problem)
   })
 
   test('loses nothing and runs nothing twice when it is killed and goes on, with a torn line at the end', async () => {

@@ -46,12 +46,13 @@ export const batch = subcommand('batch', async ({ flags, operands: [input = '-']
   refuseVariables(env, NOT_OF_TASKS, 'llm-do batch')
   const spoken = environmentLayers(env, cwd)
   const profile = flags['profile'] ?? spoken.request['profile']
+  const stream = input === '-' ? process.stdin : await fileInput(resolve(cwd, input))
   const results = file === undefined ? undefined : await openResults(file, isResumed)
   const { done, failed, close } = results ?? ON_STDOUT
   const total = process.stderr.isTTY && input !== '-' ? await countLines(resolve(cwd, input)) : undefined
   const count = progress({ done: done.size, failed, total })
   const source = new BatchSource({
-    lines: linesOf(input === '-' ? process.stdin : fileInput(resolve(cwd, input))),
+    lines: linesOf(stream),
     directory: cwd,
     done,
     isOrdered: flags['ordered'] === true,
