@@ -3,6 +3,7 @@
  * filter files all report by it.
  */
 import { z } from 'zod'
+import { listWords } from '../text/choices.ts'
 import { nearest } from '../text/did-you-mean.ts'
 import { quoteText, quoteValue } from '../text/units.ts'
 
@@ -73,12 +74,15 @@ function depthOf(issue: SchemaIssue): number {
 
 function expectedByShape(issue: SchemaIssue): string {
   if (issue.code === 'custom') return issue.message
-  if (issue.code === 'too_big' && issue.origin === 'array') return `at most ${issue.maximum} elements`
-  if (issue.code === 'too_small' && issue.origin === 'array') return `at least ${issue.minimum} element(s)`
+  if (issue.code === 'too_big') return `at most ${issue.maximum}${UNITS[issue.origin] ?? ''}`
+  if (issue.code === 'too_small') return `at least ${issue.minimum}${UNITS[issue.origin] ?? ''}`
+  if (issue.code === 'invalid_value') return listWords(issue.values.map(String))
   if (issue.code !== 'invalid_type') return 'another value'
   if (issue.expected === 'array') return 'a list'
   return issue.expected === 'object' || issue.expected === 'record' ? 'a mapping' : `a ${issue.expected}`
 }
+
+const UNITS: Readonly<Record<string, string>> = { array: ' elements', string: ' characters' }
 
 /** Unknown keys of one mapping that are each compared with the known ones. */
 const MOST_UNKNOWN = 20

@@ -29,7 +29,17 @@ export const answer = (
   structuredContent,
 })
 
-export function commandAnswer(result: Result, output: Output): CallToolResult {
+/** A result drops output that `read_output` still has: that it did, and how it would not, is untrue for a client. */
+function withoutDropped({ message, hints, ...rest }: Result): Result {
+  return {
+    ...rest,
+    message: message.replace(/(?:^|; )output kept \S+, dropped \S+$/, ''),
+    hints: hints.filter((hint) => !hint.startsWith('raise --output ')),
+  }
+}
+
+export function commandAnswer(ran: Result, output: Output): CallToolResult {
+  const result = withoutDropped(ran)
   const shown = { stdout: output.show('stdout'), stderr: output.show('stderr') }
   const outputs = STREAMS.map((name) => (shown[name].text === '' ? '' : `${name}:\n${shown[name].text}`))
   const { ok, exitCode, signal, reason, message, durationMs, denials, limits, usage, warnings, hints, error } = result

@@ -9,6 +9,8 @@ const SCHEMA = z.strictObject({
     .max(2)
     .optional(),
   rules: z.record(z.string(), z.strictObject({ allow: z.boolean() })).optional(),
+  mode: z.enum(['ro', 'rw']).optional(),
+  size: z.number().min(1).max(9).optional(),
   either: z.union([z.string(), z.strictObject({ inner: z.number() })]).optional(),
 })
 
@@ -29,6 +31,9 @@ test.each<[string, unknown, readonly string[]]>([
     { name: 'x', zones: [1, 2, 3].map(() => ({ path: 'a' })) },
     ['zones: expected at most 2 elements, got a list.'],
   ],
+  ['a word that is none of several', { name: 'x', mode: 'wr' }, ['mode: expected ro or rw, got "wr" (string).']],
+  ['too small a number', { name: 'x', size: 0 }, ['size: expected at least 1, got 0 (number).']],
+  ['too large a number', { name: 'x', size: 10 }, ['size: expected at most 9, got 10 (number).']],
   [
     'an unknown key in a list',
     { name: 'x', zones: [{ path: 'a', mod: 'b' }] },

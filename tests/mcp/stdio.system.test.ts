@@ -91,8 +91,10 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp', () => {
 
   test('shows head and tail of a long output, and the middle where it is asked for', async () => {
     const { call } = await overStdio(await makePlace(user))
-    const { data } = await call('run_command', { command: 'seq 100000; seq 3 >&2' })
-    const whole = Array.from({ length: 100_000 }, (_, at) => `${at + 1}\n`).join('')
+    // More than a result keeps (--output): the server has it all, and must not say that something was dropped.
+    const { data } = await call('run_command', { command: 'seq 200000; seq 3 >&2' })
+    expect(data).toMatchObject({ ok: true, message: '', hints: [] })
+    const whole = Array.from({ length: 200_000 }, (_, at) => `${at + 1}\n`).join('')
     const { gap = { from: 0, to: 0 }, text, bytes } = data.stdout
     expect([bytes, data.stderr.text]).toEqual([whole.length, '1\n2\n3\n'])
     expect(text.startsWith(whole.slice(0, gap.from))).toBe(true)
