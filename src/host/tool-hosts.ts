@@ -66,6 +66,8 @@ export function observeGitIdentity(question: Omit<ToolQuestion, 'names'>): GitId
 const LARGEST_FILE = 1024 ** 2
 /** A tool that takes longer has no answer. */
 const PATIENCE_MS = 10_000
+/** npm refuses to start without a home for a user without an account, as in many containers. Nothing can be read or made below this one. */
+const NO_HOME = '/dev/null'
 
 function newLook(question: Omit<ToolQuestion, 'names'>): { readonly look: Look; readonly looked: () => Looked } {
   const { env, home, cwd, uid, notBelow, cache } = question
@@ -140,7 +142,7 @@ function answerOf({ program, argv, PATH }: ToolCall, { cache: directory, uid }: 
   const key = ['answer', program.path, program.stamp, PATH, ...places, ...argv].join('\n')
   return recallOrFind<string | undefined>(directory === undefined ? undefined : { directory, uid, key }, {
     find: async () => {
-      const end = await runProgram({ file: program.path, argv, env: { PATH }, patienceMs: PATIENCE_MS })
+      const end = await runProgram({ file: program.path, argv, env: { PATH, HOME: NO_HOME }, patienceMs: PATIENCE_MS })
       return end.ok ? end.stdout : undefined
     },
     isLasting: (answer) => answer !== undefined,
