@@ -6,15 +6,16 @@
 import { realpathSync } from 'node:fs'
 import { SandboxError } from '../error.ts'
 import { untrustedFrom, withTrustedPath } from '../host/program.ts'
+import { exactCwd } from '../os/exact-cwd.ts'
 import type { Call, Environment } from './call.ts'
 
-/** @returns canonical; @throws SandboxError ZONE_INVALID when it was removed meanwhile, or may not be entered */
+/** @returns canonical; @throws SandboxError ZONE_INVALID when it was removed meanwhile, may not be entered, or has no name in UTF-8 */
 export function currentDirectory({ astray }: Pick<Call, 'astray'>): string {
   if (astray !== undefined) throw unusable(astray)
   try {
-    return realpathSync(process.cwd())
+    return realpathSync(exactCwd())
   } catch (cause) {
-    throw unusable(cause)
+    throw cause instanceof SandboxError ? cause : unusable(cause)
   }
 }
 

@@ -6,6 +6,7 @@ import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type ErrorCode, SandboxError } from '../error.ts'
+import { exactCwd } from '../os/exact-cwd.ts'
 import { checkNativeProgram, hostCall } from '../os/native-programs.ts'
 import { isOwnDirectory } from '../os/private-files.ts'
 import { bootId } from '../os/process-identity.ts'
@@ -73,7 +74,7 @@ const madeAt = ({ directory, id }: LayerPlace): number =>
 
 /** The newest one of a directory that holds the present one or lies in it. */
 export function newestHere(env: Environment, { isApplied = false } = {}): Layer | undefined {
-  const here = process.cwd()
+  const here = exactCwd()
   const isHere = ({ source }: LayerZone) => isWithin(here, source) || isWithin(source, here)
   return listLayers(env).find((layer) => layer.record.zones.some(isHere) && (!isApplied || hasApplied(layer)))
 }

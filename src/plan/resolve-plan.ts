@@ -79,7 +79,9 @@ function refuseIf(code: 'ZONE_INVALID' | 'POLICY_INVALID', problems: readonly st
 function requestProblems({ facts, request, policy }: PlanInputs): readonly string[] {
   const kind = pathFact(facts.paths, request.cwd).kind
   const gone =
-    kind === 'directory' ? [] : [`the working directory ${shown(request.cwd)} is ${kind === 'missing' ? 'gone' : kind}`]
+    kind === 'directory'
+      ? []
+      : [`the working directory ${shown(request.cwd)} is ${kind === 'missing' ? 'gone' : 'no directory'}`]
   const trust = trustProblems(policy.network, facts.paths)
   const { cgroupParent, sshAgent } = policy
   return [

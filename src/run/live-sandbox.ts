@@ -12,6 +12,7 @@ import { outcomeOfLaunch } from '../backends/launch-status.ts'
 import type { Outcome } from '../backends/outcome.ts'
 import { type ErrorCode, SandboxError } from '../error.ts'
 import { ownDirectory } from '../host/own-directory.ts'
+import { exactCwd } from '../os/exact-cwd.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { checkNativeProgram, hostCall } from '../os/native-programs.ts'
 import { isOwnDirectory } from '../os/private-files.ts'
@@ -115,7 +116,7 @@ export class LiveSandbox {
     const own: PolicyLayer = {
       layer: 'flag',
       source: 'a live sandbox',
-      directory: options.cwd ?? process.cwd(),
+      directory: options.cwd ?? exactCwd(),
       values: LIVES,
     }
     const serving = new Promise<'serves'>((resolve, reject) => {

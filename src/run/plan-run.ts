@@ -18,6 +18,7 @@ import { untrustedFrom } from '../host/program.ts'
 import type { Invocation } from '../launch-cache/cache-key.ts'
 import { isTerminated, secretFiles } from '../network/termination.ts'
 import { upstreamOf } from '../network/upstream.ts'
+import { exactCwd } from '../os/exact-cwd.ts'
 import type { LentSignals } from '../os/passed-signals.ts'
 import { nextToObserve } from '../plan/choose-backend.ts'
 import { commandEnvironment } from '../plan/environment.ts'
@@ -163,16 +164,15 @@ export async function prepare(options: ExecOptions): Promise<Prepared> {
 
 /** Names of tools and a worker change the network; the result must pass the same checks as the operator's own lists. */
 function refuseNetwork({ network }: Policy, { secretDirectories }: Request): void {
-  const problems = [
-    ...restrictionProblems(network),
-    // A sandbox may be shown any other directory, and would find the socket there.
-    ...(network.grants !== undefined && secretDirectories.length === 0
-      ? ['network.grants: expected a runtime directory of this user (loginctl enable-linger), got none.']
-      : []),
-  ]
+  const problems = restrictionProblems(network)
   const [first] = problems
-  if (first === undefined) return
-  throw new SandboxError('POLICY_INVALID', first, { problems, hint: 'llm-do exec --plan --why network.allow' })
+  if (first !== undefined)
+    throw new SandboxError('POLICY_INVALID', first, { problems, hint: 'llm-do exec --plan --why network.allow' })
+  // A sandbox may be shown any other directory, and would find the socket there.
+  if (network.grants !== undefined && secretDirectories.length === 0)
+    throw new SandboxError('POLICY_INVALID', 'network.grants: expected a runtime directory of this user, got none.', {
+      hint: 'export XDG_RUNTIME_DIR=DIRECTORY (yours, mode 0700), or log in by PAM (loginctl enable-linger)',
+    })
 }
 
 /** The variable's value may hold a password, and is repeated nowhere. */
@@ -326,7 +326,7 @@ export async function readGrant(options: ExecOptions): Promise<Granted> {
   const env = options.env ?? process.env
   const caller = describeCaller({
     command: checkedCommand(options.command),
-    cwd: options.cwd ?? process.cwd(),
+    cwd: options.cwd ?? exactCwd(),
     env,
     captured: options.mode !== 'inherit' && options.answerHosts === undefined,
   })

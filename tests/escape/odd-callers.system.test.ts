@@ -43,6 +43,12 @@ describeWith(['userns'], 'a caller', () => {
       'd=$(mktemp -d); trap "rm -rf $d" EXIT; cd "$d"; n=$(printf %0200d 0); for i in $(seq 25); do mkdir $n; cd $n; done; "$@"',
       'has a path that is too long',
     ],
+    // The text that node makes of the bytes is the name of the other directory.
+    [
+      'has bytes in its path that are not UTF-8',
+      'd=$(mktemp -d); trap "rm -rf $d" EXIT; cd "$d"; mkdir "$(printf "e\\377")" "$(printf "e\\357\\277\\275")"; cd "$(printf "e\\377")"; "$@"',
+      'has a path that is not valid UTF-8',
+    ],
   ])('whose directory %s is told so', async (_, script, why) => {
     expect(await runFrom(script)).toEqual({
       status: 125,
