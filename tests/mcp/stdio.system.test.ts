@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { makePlace } from '../cow/place.ts'
+import { runCli } from '../support/cli.ts'
 import { expectNothingLeft, newMark, takeSnapshot } from '../support/leftovers.ts'
 import { describeWith } from '../support/needs.ts'
 import { currentUser } from '../support/users.ts'
@@ -65,6 +66,18 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp', () => {
       ['no_such_tool', {}],
     ] as const)
       await expect(client.callTool({ name, arguments: wish })).rejects.toMatchObject({ code: -32602 })
+  })
+
+  test('answers a line that is no message with an error, and goes on', async () => {
+    const { project, env } = await makePlace(user)
+    const stdin = 'junk\n[]\n{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+    const { stdout } = await runCli(['mcp'], { program: 'llm-do', as: user, cwd: project, env, stdin })
+    const answers = stdout.toString().trim().split('\n')
+    expect(answers.map((line) => JSON.parse(line))).toMatchObject([
+      { id: null, error: { code: -32700 } },
+      { id: null, error: { code: -32600 } },
+      { id: 1, result: {} },
+    ])
   })
 
   test('reports progress, and a cancelled call ends the whole tree', async () => {
