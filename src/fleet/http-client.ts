@@ -47,6 +47,13 @@ const DOWNLOAD_WITHIN_MS = 600_000
 const MOST_ANSWER_BYTES = 4 * 1024 * 1024
 const MOST_REDIRECTS = 3
 
+/** Where no connection was made, the message of fetch is "fetch failed", and only its cause says why. */
+function named(error: unknown, { origin }: URL): unknown {
+  if (!(error instanceof TypeError && error.cause instanceof Error)) return error
+  const { code, message } = error.cause as NodeJS.ErrnoException
+  return new Error(`${origin} cannot be reached: ${code ?? message}`, { cause: error })
+}
+
 export class ServerClient {
   private readonly base: URL
   private readonly token: ClientOptions['token']
@@ -106,6 +113,8 @@ export class ServerClient {
         ...request,
         headers: { ...request.headers, 'X-Worker-Id': this.workerId, ...this.tokenHeaders() },
         redirect: 'manual',
+      }).catch((error: unknown) => {
+        throw named(error, at)
       })
       if (response.status < 300 || response.status > 399 || response.status === 304) return response
       await response.body?.cancel()

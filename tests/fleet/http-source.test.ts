@@ -71,3 +71,9 @@ test('polls leave no listener behind', async () => {
   // The pause before the next poll, which began with the last one, may still end.
   await expect.poll(() => getEventListeners(signal, 'abort')).toHaveLength(0)
 })
+
+test('a server that cannot be reached is named, with the reason', async () => {
+  // Fetch connects to no such port.
+  const client = new ServerClient({ server: new URL('http://127.0.0.1:1'), workerId: 'w1', token: () => undefined })
+  await expect(client.ask('x')).rejects.toThrow('http://127.0.0.1:1 cannot be reached: bad port')
+})
