@@ -103,7 +103,7 @@ function strangers(env: Environment): readonly string[] {
     (name) => name.startsWith(PREFIX) && !known.includes(name) && env[name] !== undefined,
   )
   return unknown.map(
-    (name) => `${quoteText(name)}: expected the twin of an option, got an unknown variable.${didYouMean(name, known)}`,
+    (name) => `${quoteText(name)}: expected the variable of an option, got an unknown one.${didYouMean(name, known)}`,
   )
 }
 

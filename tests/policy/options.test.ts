@@ -49,6 +49,16 @@ describe('a zone flag', () => {
     ['ro', ':/x', '--ro: expected SRC[:TARGET], got ":/x" (string).'],
     ['ro', ':optional', '--ro: expected SRC[:TARGET], got ":optional" (string).'],
     ['zone', '=/a', '--zone: expected NAME=SRC[:TARGET][:MODE], got "=/a" (string).'],
+    [
+      'ro',
+      '/a:/b:craete',
+      '--ro: expected ro, cow, rw, create, optional, sockets or secret behind the target, got "craete". Did you mean "create"?',
+    ],
+    [
+      'zone',
+      'n=/a:/b:z',
+      '--zone: expected ro, cow, rw, create, optional, sockets or secret behind the target, got "z".',
+    ],
     ['ro', '/a:/b:rw', '--ro: expected a zone that is ro, got "/a:/b:rw". Did you mean --rw?'],
     [
       'rw',
@@ -305,7 +315,7 @@ describe('the environment', () => {
   test.each<[Readonly<Record<string, string>>, string]>([
     [
       { LLM_DO_EXEC_MEMROY: '1g' },
-      '"LLM_DO_EXEC_MEMROY": expected the twin of an option, got an unknown variable. Did you mean "LLM_DO_EXEC_MEMORY"?',
+      '"LLM_DO_EXEC_MEMROY": expected the variable of an option, got an unknown one. Did you mean "LLM_DO_EXEC_MEMORY"?',
     ],
     [{ LLM_DO_EXEC_MEMORY: '1' }, 'LLM_DO_EXEC_MEMORY: expected a size'],
     [

@@ -1,4 +1,6 @@
 /** Zones as a flag has them: `SRC[:TARGET][:WORD,...]`, where a word is a mode or a switch of a zone. Pure. */
+import { listWords } from '../../text/choices.ts'
+import { didYouMean } from '../../text/did-you-mean.ts'
 import { quoteText, quoteValue } from '../../text/units.ts'
 import { HOST_MODES, type HostMode } from '../values.ts'
 import type { FlagValues } from './key.ts'
@@ -13,12 +15,13 @@ interface WrittenZone extends Pick<ZoneInput, 'target' | Switch> {
   readonly modes: readonly HostMode[]
 }
 
+const WORDS: readonly string[] = [...HOST_MODES, ...SWITCHES]
+
 /** Takes words off the end where all of them are known; otherwise they are a part of the path. */
 function splitWords(text: string): { readonly rest: string; readonly words: readonly string[] } {
   const at = text.lastIndexOf(':')
   const words = text.slice(at + 1).split(',')
-  const known: readonly string[] = [...HOST_MODES, ...SWITCHES]
-  return at < 0 || !words.every((word) => known.includes(word))
+  return at < 0 || !words.every((word) => WORDS.includes(word))
     ? { rest: text, words: [] }
     : { rest: text.slice(0, at), words }
 }
@@ -39,12 +42,22 @@ function readZone(text: string): WrittenZone {
   }
 }
 
+/** `/x:craete`, docker's `/x:z`: a target with a colon, which only a profile can name, is a mistake. */
+function strayWord({ target = '' }: Pick<WrittenZone, 'target'>): string | undefined {
+  const at = target.lastIndexOf(':')
+  if (at < 0) return undefined
+  const word = target.slice(at + 1)
+  return `expected ${listWords(WORDS)} behind the target, got ${quoteText(word)}.${didYouMean(word, WORDS)}`
+}
+
 export const zoneValues = (input: ZoneInput): FlagValues => ({ values: { zones: [input] } })
 
 /** Value of a flag whose name gives the mode. */
 export function unnamedZone(text: string, mode: HostMode): FlagValues {
   const { modes, ...zone } = readZone(text)
   if (zone.hostPath === '') return { problem: `expected SRC[:TARGET], got ${quoteValue(text)}.` }
+  const stray = strayWord(zone)
+  if (stray !== undefined) return { problem: stray }
   const other = modes.find((written) => written !== mode)
   if (other !== undefined)
     return { problem: `expected a zone that is ${mode}, got ${quoteText(text)}. Did you mean --${other}?` }
@@ -60,6 +73,8 @@ export function zoneOfMode(text: string, expected: string, known: ZoneInput & { 
   const { modes, ...zone } = readZone(text)
   if (zone.hostPath === '' || (known.target !== undefined && zone.target !== undefined))
     return { problem: `expected ${expected}, got ${quoteValue(text)}.` }
+  const stray = strayWord(zone)
+  if (stray !== undefined) return { problem: stray }
   if (modes.length > 1) return { problem: `expected one mode, got ${modes.join(' and ')}.` }
   return zoneValues({ ...known, ...zone, mode: modes[0] ?? known.mode })
 }
