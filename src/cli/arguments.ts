@@ -8,6 +8,7 @@ import type { ExplainedOption } from '../policy/option-help.ts'
 import type { GivenOptions } from '../policy/option-layer.ts'
 import { listWords } from '../text/choices.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
+import { quoteText } from '../text/units.ts'
 import { commanderProblem, optionFor } from './commander.ts'
 import { withoutFlags } from './exec-arguments.ts'
 import {
@@ -165,7 +166,7 @@ function refuse(failure: Failure): never {
   switch (error.code) {
     case 'commander.help':
     case 'commander.missingArgument':
-      throw usageError(`${path}: expected ${usage}, got nothing.`, hint)
+      throw usageError(`${path}: expected ${usage}, got ${command.args.map(quoteText).join(' ') || 'nothing'}.`, hint)
     case 'commander.unknownCommand':
     case 'commander.excessArguments':
       throw actions.length === 0

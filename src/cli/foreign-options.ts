@@ -111,6 +111,13 @@ function securityOption(text = ''): Meaning {
   return words('--seccomp', value === 'unconfined' ? 'off' : value)
 }
 
+/** The current directory is there anyway, and naming it twice is refused. */
+function readable(text = '.'): Meaning {
+  const others = text.split(',').filter((path) => !/^\.\/?$/.test(path))
+  if (others.length === 0) return { needless: 'the current directory can be read' }
+  return words(...others.flatMap((path) => ['--ro', path]))
+}
+
 const variable = (name = 'NAME', value?: string): Meaning =>
   words('--env', value === undefined ? name : `${name}=${value}`)
 const device = (source = 'SRC', target = source): Meaning =>
@@ -130,7 +137,7 @@ const ROWS: readonly Row[] = [
   ['--dir', 1, '= --tmpfs DIR'],
   ['--whitelist --read-write', 1, '= --rw PATH', '* --rw'],
   ['--allow-write', 0, '= --rw .', '* --rw'],
-  ['--allow-read', 0, '= --ro .', '* --ro'],
+  ['--allow-read', 0, readable],
   ['--read-only', 0, '- only --rw makes something writable', '= --ro PATH'],
   ['--readonly', 0, '- only --rw makes something writable'],
   ['--blacklist --deny-read --deny-write', 1, `- ${NOT_SHOWN}`],
@@ -172,7 +179,8 @@ const ROWS: readonly Row[] = [
   ['--cap-add', 1, '! no capability can be given'],
   ['--privileged', 0, '! no capability can be given'],
   ['--security-opt', 1, securityOption],
-  ['--noprofile --nosound --no3d --novideo', 0, '- no device of this host is shown'],
+  ['--noprofile', 0, '- the options say it all'],
+  ['--nosound --no3d --novideo', 0, '- no device of this host is shown'],
   ['--nonewprivs --noroot', 0, '- the command is never root'],
   ['--unshare-all --unshare-user --unshare-ipc', 0, `- ${OWN_NAMESPACES}`],
   ['--unshare-pid --unshare-uts --unshare-cgroup', 0, `- ${OWN_NAMESPACES}`],

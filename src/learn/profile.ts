@@ -103,7 +103,7 @@ function resourceLines({ grants, result: { usage, durationMs } }: Learned): read
     ...(peakPids === undefined
       ? []
       : [
-          ...comments([`at most ${peakPids} processes and threads at once`], '    '),
+          ...comments([`at most ${peakPids} ${peakPids === 1 ? 'process' : 'processes and threads'} at once`], '    '),
           `    pids: ${withHeadroom(peakPids, 16)}`,
         ]),
     ...comments([`it took ${formatDuration(durationMs)}`], '    '),

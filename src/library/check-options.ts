@@ -54,7 +54,8 @@ const stdin = kind('text, bytes (Uint8Array), a stream or an iterable of them', 
 const command: Kind = (value) => {
   if (isListOf(value, isText)) return undefined
   const words = 'a list of words such as ["ls", "-l"]'
-  return isText(value) ? `${words}; for a line of shell: ["sh", "-c", ${quoteText(value)}]` : words
+  if (isText(value)) return `${words}; for a line of shell: ["sh", "-c", ${quoteText(value)}]`
+  return Array.isArray(value) ? `${words}, each of them a text` : words
 }
 
 const POLICY = {

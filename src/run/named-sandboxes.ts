@@ -12,6 +12,7 @@ import { tryLock } from '../os/file-lock.ts'
 import { makeDirectories } from '../os/make-directories.ts'
 import { isOwnDirectory, readPrivateFile, writePrivateFile } from '../os/private-files.ts'
 import { isGone, isHere, ownIdentity } from '../os/process-identity.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
 import { meantBy } from '../text/shortened-id.ts'
 import type { Environment } from './caller.ts'
 
@@ -124,7 +125,12 @@ export function findNamed(env: Environment, word: string): NamedSandbox {
   if (found !== undefined && other === undefined) return found.sandbox
   throw new SandboxError(
     'SANDBOX_NOT_FOUND',
-    `${other === undefined ? 'no sandbox is' : 'several sandboxes are'} called ${word}.`,
+    other === undefined
+      ? `no sandbox is called ${word}.${didYouMean(
+          word,
+          named.map(({ sandbox }) => sandbox.name),
+        )}`
+      : `several sandboxes are called ${word}.`,
     {
       hint: 'llm-do ps, or llm-do ps --ended',
     },

@@ -67,6 +67,7 @@ describe('what cannot be understood is refused, with what was meant', () => {
       'profiles: expected [show NAME], got "shwo". Did you mean "show"?',
       'llm-do profiles [--json] [show NAME]',
     ],
+    ['allow x', 'allow: expected ID HOST..., got "x".', 'llm-do allow ID HOST...'],
     ['cache remove', 'cache remove: expected PROJECT[/NAME]..., got nothing.', 'llm-do cache remove PROJECT[/NAME]...'],
     [
       'completion bsh',

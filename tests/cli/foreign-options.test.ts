@@ -21,7 +21,7 @@ const MEANT = `
   --bind=/a,/b => --rw /a:/b | --bind-try /a /b => --rw /a:/b | --ro-bind /a /b => --ro /a:/b
   --ro-bind-try /a /b => --ro /a:/b | --dev-bind /a /b => --rw /a:/b | --dev-bind-try /a /a => --rw /a
   --dir /a => --tmpfs /a | --whitelist=/a => --rw /a | --read-write=/a => --rw /a | --read-only=/a => --ro /a
-  --private=/a => --rw /a:/home/sandbox | --allow-read => --ro . | --allow-read=/a,b => --ro /a --ro b
+  --private=/a => --rw /a:/home/sandbox | --allow-read=/a,.,b => --ro /a --ro b
   --allow-write => --rw . | --allow-write=/a => --rw /a | -e K=V => --env K=V | -e K => --env K
   --setenv K V=W => --env K=V=W | --allow-env=A,B => --env A --env B | --allow-env => --env NAME
   -w /a => --workdir /a | --cwd /a => --workdir /a | --chdir=/a => --workdir /a | -C /a => --workdir /a | -t => --tty
@@ -53,6 +53,8 @@ const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] =
   ),
   [['--blacklist=/a'], /^--blacklist: leave it out: only what is named/],
   [['--private'], /^--private: leave it out: the home/],
+  [['--allow-read'], /^--allow-read: leave it out: the current directory/],
+  [['--allow-read=.'], /leave it out/],
   [['--private-home'], /leave it out/],
   ...['tmp', 'dev', 'etc', 'bin'].map((part) => [[`--private-${part}`], /leave it out/] as const),
   [['--proc', '/proc'], /leave it out: \/proc and \/dev/],
@@ -87,7 +89,8 @@ const OTHERS: readonly (readonly [written: readonly string[], line: RegExp])[] =
   [['--name', 'n'], /llm-do run --name n starts/],
   ...['--restart', '--label', '--log-driver'].map((flag) => [[flag, 'x'], /leave it out: nothing/] as const),
   ...['--platform', '--pull'].map((flag) => [[flag, 'x'], /leave it out: the programs/] as const),
-  ...['profile', 'sound', '3d', 'video'].map((part) => [[`--no${part}`], /leave it out: no device/] as const),
+  [['--noprofile'], /leave it out: the options say it all/],
+  ...['sound', '3d', 'video'].map((part) => [[`--no${part}`], /leave it out: no device/] as const),
   ...['run', 'sys', 'ffi'].map((part) => [[`--allow-${part}`], /leave it out: every program/] as const),
   [['--no-prompt'], /leave it out/],
   [['--symlink', 'usr/bin', '/bin'], /leave it out: the links/],

@@ -185,6 +185,9 @@ describeWith('one-user', 'changes', () => {
     const place = await makePlace(user, FILES)
     const { cow } = await place.run(EDITS)
     const id = cow?.id ?? ''
+    // Without an ID, a word with a slash is a path of the last run here.
+    for (const path of ['./deep', 'deep/', join(place.project, 'deep')])
+      expect((await place.cli('diff', path)).stdout.toString(), path).toContain('deep/er/x')
     expect((await place.cli('apply', id, 'deep/er/x', 'gone')).status).toBe(0)
     expect(readFileSync(join(place.project, 'deep/er/x'), 'utf8')).toBe('x\n')
     expect(existsSync(join(place.project, 'gone'))).toBe(false)

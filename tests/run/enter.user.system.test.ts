@@ -106,7 +106,9 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
         `llm-do: error USAGE: ${variable}: llm-do exec --in does not support it.`,
       ])
     }
-    expect((await enter('no-such-sandbox', ['--', 'true'])).err).toContain('SANDBOX_NOT_FOUND')
+    expect((await enter(`${name}x`, ['--', 'true'])).err).toContain(
+      `SANDBOX_NOT_FOUND: no sandbox is called ${name}x. Did you mean "${name}"?`,
+    )
     expect((await llmDo(['ps', '--json'])).out).toContain(name)
   })
 

@@ -301,7 +301,7 @@ def _call(
     given = dict(env or {})
     for name, value in given.items():
         if not isinstance(name, str) or not isinstance(value, str) or not name or '=' in name or '\0' in name + value:
-            raise OptionsError(f'env: expected texts without NUL, got {name!r}')
+            raise OptionsError(f'env: expected names without "=" and texts without NUL, got {name!r} ({type(value).__name__})')
     words: List[Union[str, bytes]] = [_program(), *options]
     for name, value in given.items():
         words += ['--env', f'{name}={value}' if _DECIDING.fullmatch(name) else name]

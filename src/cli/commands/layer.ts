@@ -41,6 +41,8 @@ const SHORT = 8
 /** Without an ID in front, paths are those of the last run here; of a path that could also be the beginning of an ID, too. */
 async function chosen(operands: readonly string[], env: Environment): Promise<Chosen> {
   const [first, ...rest] = operands
+  // No ID has a slash: ./FILE, DIRECTORY/, an absolute path.
+  if (first?.includes('/')) return { layer: lastLayer(env), paths: operands }
   const id = first === undefined ? undefined : runIdOf(env, first)
   const isRun = id === undefined || (id.length >= SHORT && namesLayer(id, env))
   const changed = isRun ? undefined : await changedHere(id, env)
@@ -152,7 +154,7 @@ export const apply = subcommand('apply', async ({ operands, flags }, { env }) =>
       ...done.protected.map((path) => `llm-do: left out: ${neutralise(path)} is protected; name it to apply it`),
       ...(done.narrowed > 0
         ? [
-            `llm-do: ${done.narrowed} modes would let others do more than before, and were narrowed; --modes applies them`,
+            `llm-do: modes of ${done.narrowed} would let others do more than before, and were narrowed; --modes applies them`,
           ]
         : []),
       ...done.special.map((path) => `llm-do: left out: ${neutralise(path)} is a device, FIFO or socket`),
