@@ -94,7 +94,7 @@ async function rehearse(
   const values: SandboxInput = { explain: true, resources: { timeout: LONGEST } }
   const learning = { layer: 'flag', source: 'llm-do learn', directory: options.cwd, values } as const
   let homes: readonly string[] = []
-  const result = await exec({
+  const { cow, ...result } = await exec({
     ...options,
     layers: [learning, ...layers, ...granted.map(({ layer }) => layer)],
     narrow: async (grant, request) => {
@@ -106,7 +106,8 @@ async function rehearse(
     watchesLooks: true,
     watch: (report) => watch(report, homes),
   })
-  if (result.cow !== undefined) await discardLayer(findPlace(result.cow.id, options.env))
+  // The result does not point to changes that are gone.
+  if (cow !== undefined) await discardLayer(findPlace(cow.id, options.env))
   return result
 }
 
