@@ -5,9 +5,11 @@
 import { posix } from 'node:path'
 import { SandboxError } from '../error.ts'
 import type { HostFacts, PathFact } from '../host/facts.ts'
+import { ZONE_WORDS } from '../policy/keys/zone-text.ts'
 import type { Policy } from '../policy/policy.ts'
 import { EVERYTHING, PATH } from '../policy/protected.ts'
 import { HOST_MODES, isWritable, type Origin, type Zone } from '../policy/values.ts'
+import { listWords } from '../text/choices.ts'
 import { shellWord } from '../text/shell-word.ts'
 import { plannedCaches } from './caches.ts'
 import { endsOf, linksInZone, walkName } from './names.ts'
@@ -446,12 +448,20 @@ function switchedOn({ at, flag }: Wanted): string {
   return `have it made: ${made}, or leave it out: ${leftOut}`
 }
 
+/** `SRC:craete`, `SRC:target`: what is neither a word of a zone nor an absolute path was read as a part of the source. */
+function strayWord(source: string): string {
+  const at = source.lastIndexOf(':')
+  const word = shown(source.slice(at + 1))
+  return at < 0 ? '' : `, and "${word}" is neither an absolute target nor ${listWords(ZONE_WORDS)}`
+}
+
 function missingProblem(wanted: Wanted, fact: PathFact, inputs: MountInputs): string | undefined {
   const { create, expects, isHome, source = '' } = wanted
   const { paths } = inputs
   if (fact.link !== undefined) return `it is a symbolic link to ${shown(fact.link)}, which does not exist`
   if (expects === 'socket') return 'it does not exist; start its server first, or set optional on the zone'
-  if (!create) return `it does not exist; make it (mkdir -p ${shown(shellWord(source))}), or ${switchedOn(wanted)}`
+  if (!create)
+    return `it does not exist${strayWord(source)}; make it (mkdir -p ${shown(shellWord(source))}), or ${switchedOn(wanted)}`
   // Whatever the mode: nothing is made there before the plan is made again.
   if (!isHome && decidesThePolicy(fact, inputs)) return `${PART_OF_OWN_STATE}, and nothing is made there`
   const blocker = ancestorsOf(source).find((path) => !['directory', 'missing'].includes(pathFact(paths, path).kind))

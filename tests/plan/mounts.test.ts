@@ -124,6 +124,12 @@ describe('Two zones', () => {
   })
 })
 
+test('a missing source with a colon is told what could stand behind it', () => {
+  expect(refusal(inTree({}, ro('/srv/a:craete'))).problems).toEqual([
+    expect.stringMatching(/it does not exist, and "craete" is neither an absolute target nor ro, .*create.*; make it/),
+  ])
+})
+
 describe('The workspace', () => {
   test('keeps its host path when the policy says so', () => {
     const plan = planIn({ policy: { samePath: true } })

@@ -15,13 +15,13 @@ interface WrittenZone extends Pick<ZoneInput, 'target' | Switch> {
   readonly modes: readonly HostMode[]
 }
 
-const WORDS: readonly string[] = [...HOST_MODES, ...SWITCHES]
+export const ZONE_WORDS: readonly string[] = [...HOST_MODES, ...SWITCHES]
 
 /** Takes words off the end where all of them are known; otherwise they are a part of the path. */
 function splitWords(text: string): { readonly rest: string; readonly words: readonly string[] } {
   const at = text.lastIndexOf(':')
   const words = text.slice(at + 1).split(',')
-  return at < 0 || !words.every((word) => WORDS.includes(word))
+  return at < 0 || !words.every((word) => ZONE_WORDS.includes(word))
     ? { rest: text, words: [] }
     : { rest: text.slice(0, at), words }
 }
@@ -47,7 +47,7 @@ function strayWord({ target = '' }: Pick<WrittenZone, 'target'>): string | undef
   const at = target.lastIndexOf(':')
   if (at < 0) return undefined
   const word = target.slice(at + 1)
-  return `expected ${listWords(WORDS)} behind the target, got ${quoteText(word)}.${didYouMean(word, WORDS)}`
+  return `expected ${listWords(ZONE_WORDS)} behind the target, got ${quoteText(word)}.${didYouMean(word, ZONE_WORDS)}`
 }
 
 export const zoneValues = (input: ZoneInput): FlagValues => ({ values: { zones: [input] } })
