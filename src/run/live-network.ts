@@ -51,10 +51,14 @@ function speaking(socket: Socket): LiveNetwork {
 /** @throws SandboxError USAGE where the run was not started for it */
 export async function liveNetwork(env: Environment, runId: string): Promise<LiveNetwork> {
   const socket = await open(env, runId).catch((cause: unknown) => {
-    throw new SandboxError('USAGE', `the network of run ${runId} cannot be spoken to while it runs.`, {
-      hint: 'start it with --allow-later: llm-do run --name NAME --allow-later --allow-host HOST -- COMMAND',
-      cause,
-    })
+    throw new SandboxError(
+      'USAGE',
+      `run ${runId} was started without --allow-later: its network can be neither changed nor watched.`,
+      {
+        hint: 'start it with --allow-later: llm-do run --name NAME --allow-later --allow-host HOST -- COMMAND',
+        cause,
+      },
+    )
   })
   return speaking(socket)
 }
