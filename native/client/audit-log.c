@@ -127,7 +127,7 @@ static int write_time(char text[AUDIT_TIME]) {
 }
 
 /* A line that cannot be written whole is taken back: under the lock no other writer has added one after it. */
-static int append(const struct result *result) {
+static int add_record(const struct result *result) {
   struct audit_line line = {.decided_by = result->decided_by};
   int is_ended;
   off_t end = lseek(audit.fd, 0, SEEK_END);
@@ -161,7 +161,7 @@ int audit_open(const struct launchfile *file, char *const *command) {
 
 int audit_append(const struct result *result) {
   if (audit.fd < 0 || lock_take(audit.lock, PATIENCE_MS) < 0) return -1;
-  int done = append(result);
+  int done = add_record(result);
   return lock_release(audit.lock) < 0 ? -1 : done;
 }
 

@@ -159,11 +159,8 @@ struct waiting {
 };
 
 static int wait_for(struct waiting *waiting, const char *directory, const char *name) {
-  char **more = grow(waiting->path, waiting->count, sizeof *more);
-  if (!more) return -1;
-  waiting->path = more;
-  waiting->path[waiting->count] = arena_join(&waiting->arena, directory, name);
-  return waiting->path[waiting->count++] ? 0 : -1;
+  char *path = arena_join(&waiting->arena, directory, name);
+  return path ? append(waiting->path, waiting->count, &path) : -1;
 }
 
 static int compare_paths(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }

@@ -89,11 +89,7 @@ static int take_zone(struct reading *reading, struct guard *guard) {
   struct guard_zone zone = {.fd = -1, .open = ""};
   if (!take(reading, &zone.covers, sizeof zone.covers) || !(zone.target = take_text(reading))) return -1;
   zone.cover = take_covers(reading, zone.covers);
-  struct guard_zone *more = zone.cover ? grow(guard->zone, guard->zones, sizeof *more) : NULL;
-  if (!more) return free(zone.cover), -1;
-  guard->zone = more;
-  guard->zone[guard->zones++] = zone;
-  return 0;
+  return zone.cover && append(guard->zone, guard->zones, &zone) == 0 ? 0 : (free(zone.cover), -1);
 }
 
 static int read_covers(struct guard *guard, int fd) {

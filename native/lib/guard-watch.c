@@ -64,12 +64,8 @@ static int add_watch(struct guard *guard, size_t zone, const char *path, int in_
   int id = fd < 0 ? -1 : watch_descriptor(guard, fd);
   if (fd >= 0) close(fd);
   if (id < 0 || has_watch(guard, id)) return 0;
-  struct guard_watch *more = grow(guard->watch, guard->watches, sizeof *more);
-  char *copy = more ? arena_copy(&guard->arena, path, strlen(path)) : NULL;
-  if (more) guard->watch = more;
-  if (!copy) return 0;
-  guard->watch[guard->watches++] = (struct guard_watch){id, zone, copy, in_tree};
-  return 1;
+  struct guard_watch watch = {id, zone, arena_copy(&guard->arena, path, strlen(path)), in_tree};
+  return watch.path && append(guard->watch, guard->watches, &watch) == 0;
 }
 
 /* The deepest directory on the way to a missing name: the next step of the way is made there. */

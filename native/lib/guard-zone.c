@@ -45,20 +45,13 @@ enum look guard_look_at_cover(const struct guard_zone *zone, const struct guard_
 }
 
 int guard_add_cover(struct guard_zone *zone, const char *path, const struct stat *status, int writable) {
-  struct guard_cover *more = path ? grow(zone->cover, zone->covers, sizeof *more) : NULL;
-  if (!more) return -1;
-  zone->cover = more;
-  zone->cover[zone->covers++] = (struct guard_cover){
+  struct guard_cover cover = {
       .path = path, .writable = writable, .identity = {status->st_dev, status->st_ino}, .type = status->st_mode & S_IFMT};
-  return 0;
+  return path ? append(zone->cover, zone->covers, &cover) : -1;
 }
 
 int guard_add_name(struct guard_zone *zone, const char *path) {
-  struct guard_name *more = path ? grow(zone->name, zone->names, sizeof *more) : NULL;
-  if (!more) return -1;
-  zone->name = more;
-  zone->name[zone->names++] = (struct guard_name){path};
-  return 0;
+  return path ? append(zone->name, zone->names, &(struct guard_name){path}) : -1;
 }
 
 int guard_is_open(const struct guard_zone *zone, const char *name) {
@@ -160,11 +153,7 @@ int guard_add_lead(struct guard *guard, const struct guard_lead *lead) {
   copy.from = arena_copy(&guard->arena, copy.from, strlen(copy.from));
   copy.text = arena_copy(&guard->arena, copy.text, strlen(copy.text));
   copy.base = arena_copy(&guard->arena, copy.base, strlen(copy.base));
-  struct guard_lead *more = copy.from && copy.text && copy.base ? grow(guard->lead, guard->leads, sizeof *more) : NULL;
-  if (!more) return -1;
-  guard->lead = more;
-  guard->lead[guard->leads++] = copy;
-  return 0;
+  return copy.from && copy.text && copy.base ? append(guard->lead, guard->leads, &copy) : -1;
 }
 
 int guard_same_identity(const struct identity *a, const struct identity *b) { return a->dev == b->dev && a->ino == b->ino; }

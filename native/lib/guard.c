@@ -111,11 +111,8 @@ static int add_configs(struct guard *guard, const struct guard_zone *zone, const
 }
 
 static int add_repository(struct guard *guard, struct guard_zone *zone, const struct find *find, const char *path) {
-  struct guard_repository *more = path ? grow(zone->repository, zone->repositories, sizeof *more) : NULL;
-  if (!more) return guard_fail(guard, zone, find->path);
-  zone->repository = more;
-  zone->repository[zone->repositories++] = (struct guard_repository){find->kind, find->type, find->identity, path};
-  return 0;
+  struct guard_repository repository = {find->kind, find->type, find->identity, path};
+  return path && append(zone->repository, zone->repositories, &repository) == 0 ? 0 : guard_fail(guard, zone, find->path);
 }
 
 static int close_repository(struct guard *guard, struct guard_zone *zone, struct walk *walk, int index) {
@@ -369,11 +366,8 @@ static int close_links(struct guard *guard, const struct launchfile *file) {
 /* ---- all zones ---- */
 
 static struct guard_zone *add_zone(struct guard *guard, const struct entry *entry) {
-  struct guard_zone *more = grow(guard->zone, guard->zones, sizeof *more);
-  if (!more) return NULL;
-  guard->zone = more;
-  guard->zone[guard->zones] = (struct guard_zone){.source = entry->word[0], .target = entry->word[1], .fd = -1, .open = ""};
-  return &guard->zone[guard->zones++];
+  struct guard_zone zone = {.source = entry->word[0], .target = entry->word[1], .fd = -1, .open = ""};
+  return append(guard->zone, guard->zones, &zone) < 0 ? NULL : &guard->zone[guard->zones - 1];
 }
 
 static int is_of(const struct guard_zone *zone, const struct entry *entry) {

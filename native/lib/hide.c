@@ -10,20 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add_pattern(struct hide *hide, const char *pattern) {
-  const char **more = grow(hide->pattern, hide->patterns, sizeof *more);
-  if (!more) return -1;
-  hide->pattern = more;
-  hide->pattern[hide->patterns++] = pattern;
-  return 0;
-}
-
 int hide_read(struct hide *hide, const struct launchfile *file, const struct entry *zone) {
   struct entry entry;
   size_t position = zone->next;
   *hide = (struct hide){.source = zone->word[0]};
   while (launchfile_next(file, &position, &entry) && entry.verb != V_ZONE)
-    if (entry.verb == V_HIDE && add_pattern(hide, entry.word[2]) < 0) return -1;
+    if (entry.verb == V_HIDE && append(hide->pattern, hide->patterns, &entry.word[2]) < 0) return -1;
   return 0;
 }
 

@@ -36,28 +36,13 @@ struct pending {
 
 /* ---- what is found ---- */
 
-static int add_find(struct walk *walk, const struct find *find) {
-  struct find *more = grow(walk->find, walk->count, sizeof *more);
-  if (!more) return -1;
-  walk->find = more;
-  walk->find[walk->count++] = *find;
-  return 0;
-}
-
-static int add_record(struct walk *walk, const struct pending *pending) {
-  struct tree_directory *more = grow(walk->record, walk->pending_count, sizeof *more);
-  if (!more) return -1;
-  walk->record = more;
-  walk->record[walk->pending_count] = (struct tree_directory){.context = (uint8_t)pending->context, .is_named = (uint8_t)pending->is_named};
-  return 0;
-}
+static int add_find(struct walk *walk, const struct find *find) { return append(walk->find, walk->count, find); }
 
 static int add_pending(struct walk *walk, const struct pending *pending) {
-  struct pending *more = grow(walk->pending, walk->pending_count, sizeof *more);
-  if (!more || (walk->records && add_record(walk, pending) < 0)) return more ? (walk->pending = more, -1) : -1;
-  walk->pending = more;
-  walk->pending[walk->pending_count++] = *pending;
-  return 0;
+  size_t records = walk->pending_count;
+  struct tree_directory record = {.context = (uint8_t)pending->context, .is_named = (uint8_t)pending->is_named};
+  if (walk->records && append(walk->record, records, &record) < 0) return -1;
+  return append(walk->pending, walk->pending_count, pending);
 }
 
 /* The path of a directory that has been visited, from its end. -1: it is the part of the path that fits. */
@@ -106,12 +91,8 @@ static int add_name(struct walk *walk, const char *name, uint32_t *at) {
 static int add_file(struct walk *walk, int index, const char *name, struct tree_file file) {
   if (!walk->records || !walk->for_set_id) return 0;
   if (add_name(walk, name, &file.name) < 0) return -1;
-  struct tree_file *more = grow(walk->file, walk->files, sizeof *more);
-  if (!more) return -1;
-  walk->file = more;
-  walk->file[walk->files++] = file;
   walk->record[index].files++;
-  return 0;
+  return append(walk->file, walk->files, &file);
 }
 
 static int checks_files(const struct walk *walk) { return walk->for_set_id || walk->for_linked || walk->for_links || walk->wanted_count > 0 || walk->hide || walk->size; }

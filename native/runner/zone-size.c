@@ -54,14 +54,9 @@ static int add_zone(struct zone_size *size, const struct entry *entry) {
   if (fd < 0 || fstat(fd, &status) < 0) return -1;
   if (status.st_dev != device || status.st_ino != inode) return errno = ESTALE, -1;
   if (is_known(size, &status)) return close(fd), 0;
-  struct measured_zone *zones = grow(size->zone, size->zones, sizeof *zones);
-  if (zones) size->zone = zones;
-  struct identity *roots = zones ? grow(size->root, size->zones, sizeof *roots) : NULL;
-  if (!roots) return -1;
-  size->root = roots;
-  size->root[size->zones] = (struct identity){status.st_dev, status.st_ino};
-  size->zone[size->zones++] = (struct measured_zone){entry->word[0], fd, !S_ISDIR(status.st_mode)};
-  return 0;
+  size_t roots = size->zones;
+  if (append(size->root, roots, &((struct identity){status.st_dev, status.st_ino})) < 0) return -1;
+  return append(size->zone, size->zones, &((struct measured_zone){entry->word[0], fd, !S_ISDIR(status.st_mode)}));
 }
 
 /* ---- a walk ---- */

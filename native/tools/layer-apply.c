@@ -78,14 +78,10 @@ static mode_t mode_of(struct apply *apply, const struct change *change) {
 }
 
 static int note_filled(struct apply *apply, const struct change *change, const char *name, const struct stat *status) {
-  struct filled *more = grow(apply->filled, apply->filled_count, sizeof *more);
-  char *copy = more ? arena_copy(&apply->arena, name, strlen(name)) : NULL;
-  if (more) apply->filled = more;
-  if (!copy) return -1;
   int is_zones = change->directory == change->host; /* nothing of it is the layer's */
   int is_known = is_zones || knows_repository(apply->choice, change->zone, change->path, strlen(change->path));
-  apply->filled[apply->filled_count++] = (struct filled){change->zone, is_known, copy, *status};
-  return 0;
+  struct filled filled = {change->zone, is_known, arena_copy(&apply->arena, name, strlen(name)), *status};
+  return filled.name ? append(apply->filled, apply->filled_count, &filled) : -1;
 }
 
 /* `name` is a path in the stage of the zone. */
@@ -153,12 +149,7 @@ static int add_step(struct apply *apply, const struct change *change, enum step_
   step.path = arena_copy(&apply->arena, change->path, strlen(change->path));
   if (!step.path || read_parent_time(apply, change, &step.parent) < 0) return -1;
   if ((kind == STEP_NEW || kind == STEP_EXCHANGE) && read_made(apply, &step) < 0) return -1;
-  if (kind != STEP_MODE) return journal_add(&apply->journal, &step);
-  struct step *more = grow(apply->later, apply->later_count, sizeof *more);
-  if (!more) return -1;
-  apply->later = more;
-  apply->later[apply->later_count++] = step;
-  return 0;
+  return kind == STEP_MODE ? append(apply->later, apply->later_count, &step) : journal_add(&apply->journal, &step);
 }
 
 static int add_later(struct apply *apply) {

@@ -39,12 +39,10 @@ int layer_open_zones(struct layer *layer, char failed[PATH_MAX]) {
   while (launchfile_next(&layer->record, &position, &entry)) {
     if (!is_layered(&entry)) continue;
     copy_text(failed, PATH_MAX, entry.word[0]);
-    struct layer_zone *more = grow(layer->zone, layer->zones, sizeof *more);
-    if (!more) return -1;
-    layer->zone = more;
-    struct layer_zone *zone = &layer->zone[layer->zones];
-    if (open_lower(zone, &entry) < 0 || (zone->upper = layer_open_upper(layer->fd, layer->zones)) < 0 || read_since(&layer->record, &zone->since) < 0) return -1;
-    layer->zones++;
+    struct layer_zone zone = {0};
+    if (open_lower(&zone, &entry) < 0 || (zone.upper = layer_open_upper(layer->fd, layer->zones)) < 0) return -1;
+    if (read_since(&layer->record, &zone.since) < 0) return -1;
+    if (append(layer->zone, layer->zones, &zone) < 0) return -1;
   }
   return 0;
 }
@@ -65,12 +63,8 @@ static void free_names(struct names *names) {
 }
 
 static int add_name(struct names *names, const char *name) {
-  char **more = grow(names->name, names->count, sizeof *more), *copy;
-  if (!more) return -1;
-  names->name = more;
-  if (!(copy = arena_copy(&names->arena, name, strlen(name)))) return -1;
-  names->name[names->count++] = copy;
-  return 0;
+  char *copy = arena_copy(&names->arena, name, strlen(name));
+  return copy ? append(names->name, names->count, &copy) : -1;
 }
 
 static int read_names(int directory, struct names *names) {

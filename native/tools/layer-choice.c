@@ -52,13 +52,8 @@ static char *tidy(const char *path) {
 }
 
 static int add_place(struct places *places, size_t zone, const char *path, size_t wish) {
-  struct place *more = grow(places->item, places->count, sizeof *more);
-  if (!more) return -1;
-  places->item = more;
-  char *copy = arena_copy(&places->paths, path, strlen(path));
-  if (!copy) return -1;
-  more[places->count++] = (struct place){zone, copy, 0, wish};
-  return 0;
+  struct place place = {zone, arena_copy(&places->paths, path, strlen(path)), 0, wish};
+  return place.path ? append(places->item, places->count, &place) : -1;
 }
 
 /* The path below the root of the zone; NULL = it is not in there. */

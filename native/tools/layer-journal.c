@@ -179,13 +179,7 @@ static int read_places(struct journal *journal, const char **at, const char *end
   return 0;
 }
 
-int journal_add(struct journal *journal, const struct step *step) {
-  struct step *more = grow(journal->step, journal->steps, sizeof *more);
-  if (!more) return -1;
-  journal->step = more;
-  journal->step[journal->steps++] = *step;
-  return 0;
-}
+int journal_add(struct journal *journal, const struct step *step) { return append(journal->step, journal->steps, step); }
 
 #define JOURNAL_MAX (1u << 30)
 

@@ -4,17 +4,11 @@
 #include <string.h>
 
 int list_add(struct list *list, const struct listed *item) {
-  struct listed *more = grow(list->item, list->count, sizeof *more);
-  if (!more) return -1;
-  list->item = more;
-  struct listed *added = &list->item[list->count];
-  *added = *item;
-  added->length = strlen(item->path);
-  added->path = arena_copy(&list->arena, item->path, added->length);
-  added->other = arena_copy(&list->arena, item->other, strlen(item->other));
-  if (!added->path || !added->other) return -1;
-  list->count++;
-  return 0;
+  struct listed added = *item;
+  added.length = strlen(item->path);
+  added.path = arena_copy(&list->arena, item->path, added.length);
+  added.other = arena_copy(&list->arena, item->other, strlen(item->other));
+  return added.path && added.other ? append(list->item, list->count, &added) : -1;
 }
 
 /* ---- what lies in what ---- */

@@ -46,12 +46,8 @@ static int read_note(const char **at, const char *end, struct note *note) {
 /* A note that was cut at the end, by a power cut or a full disk, is left out. */
 static int parse(const char *bytes, size_t size, struct notes *notes) {
   const char *at = bytes;
-  for (struct note note; read_note(&at, bytes + size, &note); notes->length = (size_t)(at - bytes)) {
-    struct note *more = grow(notes->item, notes->count, sizeof *more);
-    if (!more) return -1;
-    notes->item = more;
-    notes->item[notes->count++] = note;
-  }
+  for (struct note note; read_note(&at, bytes + size, &note); notes->length = (size_t)(at - bytes))
+    if (append(notes->item, notes->count, &note) < 0) return -1;
   return 0;
 }
 

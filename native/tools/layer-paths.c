@@ -11,13 +11,7 @@ int by_zone_path(const void *a, const void *b) {
   return strcmp(first->path, second->path);
 }
 
-int zone_paths_add(struct zone_paths *paths, struct zone_path path) {
-  struct zone_path *more = grow(paths->item, paths->count, sizeof *more);
-  if (!more) return -1;
-  paths->item = more;
-  more[paths->count++] = path;
-  return 0;
-}
+int zone_paths_add(struct zone_paths *paths, struct zone_path path) { return append(paths->item, paths->count, &path); }
 
 void zone_paths_sort(struct zone_paths *paths) {
   if (paths->count) qsort(paths->item, paths->count, sizeof *paths->item, by_zone_path);

@@ -17,12 +17,8 @@ static int by_place(const void *a, const void *b) {
 }
 
 int protection_close(struct protection *protection, size_t zone, const char *path) {
-  struct closed_place *more = grow(protection->closed, protection->count, sizeof *more);
-  if (!more) return -1;
-  protection->closed = more;
-  const char *copy = strdup(path);
-  protection->closed[protection->count++] = (struct closed_place){zone, copy, strlen(path)};
-  return copy ? 0 : -1;
+  struct closed_place place = {zone, strdup(path), strlen(path)};
+  return place.path ? append(protection->closed, protection->count, &place) : -1;
 }
 
 int protection_end(struct protection *protection) {
@@ -50,27 +46,15 @@ static int close_all(struct protection *protection, const struct layer *layer) {
   return done;
 }
 
-static int add_name(struct protected_zone *zone, const char *name) {
-  const char **more = grow(zone->name, zone->names, sizeof *more);
-  if (!more) return -1;
-  zone->name = more;
-  zone->name[zone->names++] = name;
-  return 0;
-}
-
 /* The entries of a zone follow it. */
 static int read_record(struct protection *protection, const struct launchfile *record) {
   struct entry entry;
   size_t position = 0;
   while (launchfile_next(record, &position, &entry)) {
     struct protected_zone *last = protection->zones ? &protection->zone[protection->zones - 1] : NULL;
-    if (entry.verb == V_PROTECT && last && add_name(last, entry.word[2]) < 0) return -1;
+    if (entry.verb == V_PROTECT && last && append(last->name, last->names, &entry.word[2]) < 0) return -1;
     if (entry.verb == V_GIT && last) last->open = entry.word[2];
-    if (!is_layered(&entry)) continue;
-    struct protected_zone *more = grow(protection->zone, protection->zones, sizeof *more);
-    if (!more) return -1;
-    protection->zone = more;
-    protection->zone[protection->zones++] = (struct protected_zone){0};
+    if (is_layered(&entry) && append(protection->zone, protection->zones, &(struct protected_zone){0}) < 0) return -1;
   }
   return 0;
 }
