@@ -62,61 +62,28 @@ int guard_hide_find(struct guard *guard, struct guard_zone *zone, const struct f
 
 /* ---- other names ---- */
 
-struct twins {
-  struct identity *file;
-  size_t count;
-};
-
-static int add_twin(struct twins *twins, struct identity file) {
-  struct identity *more = grow(twins->file, twins->count, sizeof *more);
-  if (!more) return -1;
-  twins->file = more;
-  twins->file[twins->count++] = file;
+static int find_twins(struct guard *guard, const struct guard_zone *zone, struct guard_links *twins) {
+  for (size_t i = 0; i < zone->covers; i++)
+    if (zone->cover[i].hidden == HIDDEN_EMPTY && guard_find_links(guard, twins, zone, &zone->cover[i]) < 0) return -1;
   return 0;
 }
 
-static int add_twins_below(struct guard *guard, const struct guard_zone *zone, const char *path, struct twins *twins) {
-  struct walk walk = {.zone = zone->fd, .start = path, .for_linked = 1, .entries_max = WALK_ENTRIES_MAX};
-  int done = walk_zone(&walk);
-  for (size_t i = 0; done == 0 && i < walk.count; i++)
-    if (walk.find[i].kind == FIND_TWIN) done = add_twin(twins, walk.find[i].identity);
-  int error = errno;
-  walk_free(&walk);
-  errno = error;
-  return done < 0 ? guard_fail(guard, zone, path) : 0;
-}
-
-static int add_twins_of(struct guard *guard, const struct guard_zone *zone, const struct guard_cover *cover, struct twins *twins) {
-  char at[PATH_MAX];
-  struct stat status;
-  if (cover->hidden != HIDDEN_EMPTY) return 0;
-  if (S_ISDIR(cover->type)) return add_twins_below(guard, zone, cover->path, twins);
-  enum look look = look_at(zone->fd, cover->path, at, &status);
-  if (look == LOOK_FAILED) return guard_fail(guard, zone, cover->path);
-  return look == LOOK_FOUND && status.st_nlink > 1 && add_twin(twins, cover->identity) < 0 ? guard_fail(guard, zone, cover->path) : 0;
-}
-
-static int hide_twins_in(struct guard *guard, struct guard_zone *zone, const struct twins *twins) {
+static int hide_twins_in(struct guard *guard, struct guard_zone *zone, const struct guard_links *twins) {
   struct walk walk = {.zone = zone->fd, .wanted = twins->file, .wanted_count = twins->count, .entries_max = WALK_ENTRIES_MAX};
   if (zone->fd < 0 || !zone->hide.patterns) return 0;
   int done = walk_zone(&walk);
   if (done < 0) guard_fail(guard, zone, errno == E2BIG ? "" : walk.at);
   for (size_t i = 0; done == 0 && i < walk.count; i++) done = guard_hide_find(guard, zone, &walk.find[i]);
-  int error = errno;
   walk_free(&walk);
-  errno = error;
   return done;
 }
 
 int guard_hide_twins(struct guard *guard) {
-  struct twins twins = {NULL, 0};
+  struct guard_links twins = {NULL, 0};
   int done = 0;
-  for (size_t i = 0; i < guard->zones && done == 0; i++)
-    for (size_t j = 0; j < guard->zone[i].covers && done == 0; j++) done = add_twins_of(guard, &guard->zone[i], &guard->zone[i].cover[j], &twins);
+  for (size_t i = 0; i < guard->zones && done == 0; i++) done = find_twins(guard, &guard->zone[i], &twins);
   for (size_t i = 0; i < guard->zones && done == 0 && twins.count > 0; i++) done = hide_twins_in(guard, &guard->zone[i], &twins);
-  int error = errno;
   free(twins.file);
-  errno = error;
   return done;
 }
 

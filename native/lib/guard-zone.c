@@ -216,3 +216,36 @@ int guard_hide_path(struct guard *guard, const char *path, const struct stat *st
   }
   return 0;
 }
+
+/* ---- other names of files ---- */
+
+static int add_link(struct guard_links *links, dev_t dev, ino_t ino) {
+  for (size_t i = 0; i < links->count; i++)
+    if (links->file[i].dev == dev && links->file[i].ino == ino) return 0;
+  return append(links->file, links->count, &((struct identity){dev, ino}));
+}
+
+static int add_links_below(struct guard *guard, struct guard_links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
+  struct walk walk = {.zone = zone->fd, .start = cover->path, .for_linked = 1, .for_links = !cover->hidden,
+                      .entries_max = guard->for_layers ? 0 : WALK_ENTRIES_MAX};
+  int done = walk_zone(&walk);
+  if (done < 0) guard_fail(guard, zone, cover->path);
+  for (size_t i = 0; done == 0 && i < walk.count; i++) {
+    const struct find *find = &walk.find[i];
+    /* Not the objects of a repository that stays writable in it: git removes those that it has packed, and a clone shares them. */
+    if (find->kind == FIND_TWIN && (cover->hidden || guard_is_covered(zone, find->path))) done = add_link(links, find->identity.dev, find->identity.ino);
+    if (find->kind == FIND_LINK) done = guard_add_lead(guard, &(struct guard_lead){.from = zone->source, .text = find->path, .end = LEAD_INNER});
+  }
+  walk_free(&walk);
+  return done;
+}
+
+int guard_find_links(struct guard *guard, struct guard_links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
+  char at[PATH_MAX];
+  struct stat status;
+  if (S_ISDIR(cover->type)) return add_links_below(guard, links, zone, cover);
+  enum look look = look_at(zone->fd, cover->path, at, &status);
+  if (look == LOOK_FAILED) return guard_fail(guard, zone, cover->path);
+  if (look != LOOK_FOUND || status.st_nlink < 2) return 0; /* exchanged meanwhile: the stager compares what it covers */
+  return add_link(links, status.st_dev, status.st_ino);
+}

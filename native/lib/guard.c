@@ -200,12 +200,10 @@ static int mark_unwalked(struct guard *guard, const struct guard_zone *zone, con
   return guard_fail(guard, zone, errno == E2BIG ? "" : walk->at);
 }
 
-static size_t entries_max(const struct guard *guard) { return guard->for_layers ? 0 : WALK_ENTRIES_MAX; }
-
 static int look_through(struct guard *guard, struct guard_zone *zone) {
   int sets_ids = geteuid() == 0 && !guard->for_layers && !zone->only_hides;
   struct walk walk = {.zone = zone->fd, .for_git = zone->has_git, .for_empty = 1, .for_set_id = sets_ids, .hide = zone->hide.patterns ? &zone->hide : NULL, .for_names = guard->for_layers,
-                      .entries_max = entries_max(guard), .known = &zone->tree, .records = (zone->has_git || zone->hide.patterns) && !guard->for_layers};
+                      .entries_max = guard->for_layers ? 0 : WALK_ENTRIES_MAX, .known = &zone->tree, .records = (zone->has_git || zone->hide.patterns) && !guard->for_layers};
   if (walk.records && guard->runs) tree_read(&zone->tree, zone->fd, hide_sum(walk.hide), guard->runs);
   zone->was_kept = zone->tree.bytes != NULL;
   int done = !walk.for_git && !walk.for_set_id && !walk.hide ? 0 : walk_zone(&walk) < 0 ? mark_unwalked(guard, zone, &walk) : close_finds(guard, zone, &walk);
@@ -235,65 +233,19 @@ static int follow_leads(struct guard *guard, size_t *followed) {
 
 /* ---- links ---- */
 
-/* A cover is on a name, and a file can have others: they are covered, too, wherever they are in a writable zone. */
-struct links {
-  struct identity *file;
-  size_t count;
-};
-
-static int add_link(struct links *links, dev_t dev, ino_t ino) {
-  for (size_t i = 0; i < links->count; i++)
-    if (links->file[i].dev == dev && links->file[i].ino == ino) return 0;
-  struct identity *more = grow(links->file, links->count, sizeof *more);
-  if (!more) return -1;
-  links->file = more;
-  links->file[links->count++] = (struct identity){dev, ino};
-  return 0;
-}
-
-static int add_links_below(struct guard *guard, struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
-  struct walk walk = {.zone = zone->fd, .start = cover->path, .for_linked = 1, .for_links = 1, .entries_max = entries_max(guard)};
-  int done = walk_zone(&walk);
-  if (done < 0) guard_fail(guard, zone, cover->path);
-  for (size_t i = 0; done == 0 && i < walk.count; i++) {
-    const struct find *find = &walk.find[i];
-    /* Not the objects of a repository that stays writable in it: git removes those that it has packed, and a clone shares them. */
-    if (find->kind == FIND_TWIN && guard_is_covered(zone, find->path)) done = add_link(links, find->identity.dev, find->identity.ino);
-    if (find->kind == FIND_LINK) done = guard_add_lead(guard, &(struct guard_lead){.from = zone->source, .text = find->path, .end = LEAD_INNER});
-  }
-  int error = errno;
-  walk_free(&walk);
-  errno = error;
-  return done;
-}
-
-static int find_links_of(struct guard *guard, struct links *links, const struct guard_zone *zone, const struct guard_cover *cover) {
-  char at[PATH_MAX];
-  struct stat status;
-  if (cover->writable) return 0;
-  if (S_ISDIR(cover->type)) return add_links_below(guard, links, zone, cover);
-  if (!S_ISREG(cover->type)) return 0;
-  enum look look = look_at(zone->fd, cover->path, at, &status);
-  if (look == LOOK_FAILED) return guard_fail(guard, zone, cover->path);
-  if (look != LOOK_FOUND || status.st_nlink < 2) return 0; /* exchanged meanwhile: the stager compares what it covers */
-  return add_link(links, status.st_dev, status.st_ino);
-}
-
-static int cover_links(struct guard *guard, struct guard_zone *zone, const struct links *links) {
+static int cover_links(struct guard *guard, struct guard_zone *zone, const struct guard_links *links) {
   struct walk walk = {.zone = zone->fd, .wanted = links->file, .wanted_count = links->count, .entries_max = WALK_ENTRIES_MAX, .known = &zone->tree, .same = zone->same};
   zone->same = NULL;
   int done = walk_zone(&walk);
   if (done < 0) mark_unwalked(guard, zone, &walk);
   for (size_t i = 0; done == 0 && i < walk.count; i++)
     if (walk.find[i].kind == FIND_TWIN && !guard_is_covered(zone, walk.find[i].path)) done = close_file(guard, zone, &walk.find[i]);
-  int error = errno;
   walk_free(&walk);
-  errno = error;
   return done;
 }
 
 /* Files that lie outside of every writable zone. */
-static int add_links_of_plan(struct guard *guard, struct links *links, const struct launchfile *file) {
+static int add_links_of_plan(struct guard *guard, struct guard_links *links, const struct launchfile *file) {
   struct entry entry;
   size_t position = 0;
   uint64_t device, inode;
@@ -302,7 +254,7 @@ static int add_links_of_plan(struct guard *guard, struct links *links, const str
     copy_text(guard->failed, sizeof guard->failed, "linked");
     errno = EINVAL;
     if (parse_number(entry.word[0], UINT64_MAX, &device) < 0 || parse_number(entry.word[1], UINT64_MAX, &inode) < 0) return -1;
-    if (add_link(links, (dev_t)device, (ino_t)inode) < 0) return -1;
+    if (append(links->file, links->count, &((struct identity){(dev_t)device, (ino_t)inode})) < 0) return -1;
   }
   return 0;
 }
@@ -317,18 +269,20 @@ static int cover_everywhere(struct guard *guard, const struct guard_zone *zone, 
 }
 
 /* In the covers that have come since the last time. */
-static int find_links(struct guard *guard, struct links *links) {
+static int find_links(struct guard *guard, struct guard_links *links) {
   for (size_t i = 0; i < guard->zones; i++)
     for (struct guard_zone *zone = &guard->zone[i]; zone->searched < zone->covers;) {
       const struct guard_cover cover = zone->cover[zone->searched++];
       if (cover.hidden) continue;
-      if (find_links_of(guard, links, zone, &cover) < 0 || cover_everywhere(guard, zone, &cover) < 0) return -1;
+      int is_closed = !cover.writable && (S_ISDIR(cover.type) || S_ISREG(cover.type));
+      if (is_closed && guard_find_links(guard, links, zone, &cover) < 0) return -1;
+      if (cover_everywhere(guard, zone, &cover) < 0) return -1;
     }
   return 0;
 }
 
 /* Following a lead can close another directory, whose links are leads again: go on until nothing new is found. */
-static int close_leads(struct guard *guard, struct links *links) {
+static int close_leads(struct guard *guard, struct guard_links *links) {
   for (size_t followed = 0; find_links(guard, links) == 0;) {
     if (followed == guard->leads) return 0;
     if (follow_leads(guard, &followed) < 0) return -1;
@@ -351,15 +305,13 @@ static void close_ways(struct guard_zone *zone) {
 }
 
 static int close_links(struct guard *guard, const struct launchfile *file) {
-  struct links links = {NULL, 0};
+  struct guard_links links = {NULL, 0};
   int done = add_links_of_plan(guard, &links, file);
   if (done == 0) done = close_leads(guard, &links);
   for (size_t i = 0; i < guard->zones; i++) close_ways(&guard->zone[i]);
   for (size_t i = 0; links.count > 0 && !guard->for_layers && i < guard->zones && done == 0; i++)
     if (guard->zone[i].fd >= 0 && !guard->zone[i].only_hides) done = cover_links(guard, &guard->zone[i], &links);
-  int error = errno;
   free(links.file);
-  errno = error;
   return done;
 }
 

@@ -184,6 +184,13 @@ void guard_close(struct guard *guard);
 /* Hides one that the walk has found. A link stays, and so does every step from it to its target, which is hidden wherever it lies in a zone:
  * without its name nothing would tell the next run what the target is. -1 with errno and `failed`. */
 int guard_hide_find(struct guard *guard, struct guard_zone *zone, const struct find *find);
+/* A cover is on a name, and a file can have others: they are covered, too, wherever they are in a writable zone, or are hidden. */
+struct guard_links {
+  struct identity *file;
+  size_t count;
+};
+/* Adds the files in a cover that have other names, and what links in one that is not hidden lead to. -1 with errno and `failed`. */
+int guard_find_links(struct guard *guard, struct guard_links *links, const struct guard_zone *zone, const struct guard_cover *cover);
 /* Other names of hidden files. -1 with errno and `failed`. */
 int guard_hide_twins(struct guard *guard);
 /* -1, with `bare` set from errno, and what it is about in `failed`. */
