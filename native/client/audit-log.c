@@ -1,5 +1,6 @@
 #include "client/audit-log.h"
 
+#include "lib/files.h"
 #include "lib/sha256.h"
 #include "lib/file-lock.h"
 
@@ -44,8 +45,7 @@ static int open_file(const char *path) {
   struct stat status;
   int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
   if (fd < 0 || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))) return fd;
-  close(fd);
-  return -1;
+  return close_with(fd, -1);
 }
 
 static void close_log(void) {

@@ -1,12 +1,13 @@
 #include "client/capture.h"
 
+#include "lib/files.h"
+#include "lib/sealed-memory.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -23,9 +24,7 @@
 /* ---- the pipes ---- */
 
 static int high(int fd) {
-  int up = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
-  close(fd);
-  return up;
+  return close_with(fd, fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH));
 }
 
 static void drop(int *fd) {
@@ -159,24 +158,9 @@ size_t stream_head(const struct stream *stream) { return smaller(stream->seen, s
 
 /* ---- for a successor ---- */
 
-static int write_all(int fd, const char *bytes, size_t size) {
-  while (size > 0) {
-    ssize_t sent = write(fd, bytes, size);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return -1;
-    bytes += sent;
-    size -= (size_t)sent;
-  }
-  return 0;
-}
-
 static int sealed_file(const struct stream *stream) {
-  int fd = memfd_create("output", MFD_ALLOW_SEALING);
-  if (fd >= 0 && write_all(fd, stream->bytes, stream_kept(stream)) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
-      fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0)
-    return fd;
-  drop(&fd);
-  return -1;
+  int fd = memory_sealed(stream->bytes, stream_kept(stream), "output");
+  return fd < 0 || fcntl(fd, F_SETFD, 0) == 0 ? fd : close_with(fd, -1);
 }
 
 int capture_hand_over(const struct capture *capture, char *line, size_t room) {

@@ -19,6 +19,7 @@
 #include "client/exec-in-words.h"
 #include "lib/exec-in-socket.h"
 #include "lib/fd-message.h"
+#include "lib/files.h"
 #include "lib/passed-signals.h"
 #include "lib/programs.h"
 #include "lib/report-failure.h"
@@ -53,9 +54,7 @@ static int open_door(int directory) {
   int door = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   struct sockaddr_un address = exec_in_address(directory);
   if (door < 0 || connect(door, (struct sockaddr *)&address, sizeof address) == 0) return door;
-  int error = errno;
-  close(door);
-  return errno = error, -1;
+  return close_with(door, -1);
 }
 
 /* Returns our end of the socket to the attendant, or -1 with errno. */

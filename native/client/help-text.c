@@ -1,11 +1,11 @@
 #include "client/help-text.h"
 
+#include "lib/files.h"
 #include "lib/launch-file.h"
 #include "lib/report-failure.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,19 +73,10 @@ static const char *find_text(const char *texts, size_t size, const char *path) {
   return NULL;
 }
 
-/* For a stream that another program has made non-blocking. */
-static int wait_for_room(void) { return poll(&(struct pollfd){STDOUT_FILENO, POLLOUT, 0}, 1, -1) == 1; }
-
 /* A reader that went away is not our failure. */
 static int print(const char *text) {
   signal(SIGPIPE, SIG_IGN);
-  for (size_t left = strlen(text); left > 0;) {
-    ssize_t wrote = write(STDOUT_FILENO, text, left);
-    if (wrote < 0 && (errno == EINTR || (errno == EAGAIN && wait_for_room()))) continue;
-    if (wrote < 0) return errno == EPIPE;
-    text += wrote, left -= (size_t)wrote;
-  }
-  return 1;
+  return write_all(STDOUT_FILENO, text, strlen(text)) == 0 || errno == EPIPE;
 }
 
 int print_help(const char *root, int is_exec, char *const *words) {

@@ -16,6 +16,7 @@
 #include "runner/launch.h"
 #include "client/node-call.h"
 #include "lib/any-directory.h"
+#include "lib/files.h"
 #include "lib/sealed-memory.h"
 #include "lib/syscalls.h"
 #include "lib/pages.h"
@@ -129,8 +130,7 @@ struct run {
 
 static int raise_fd(int fd) {
   int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
-  close(fd);
-  return high;
+  return close_with(fd, high);
 }
 
 /* The plan for a launch that is started as a process, above all descriptors that it is given; -1 with errno. */
@@ -156,8 +156,7 @@ static int start_launch(struct run *run) {
   close(file);
   if (theirs >= 0) close(theirs);
   if (!failed) return ours;
-  if (ours >= 0) close(ours);
-  return -1;
+  return close_with(ours, -1);
 }
 
 /* Nothing of the run is left when launch has ended. */

@@ -1,15 +1,15 @@
 #include "client/node-call.h"
 
 #include "lib/contract.h"
+#include "lib/sealed-memory.h"
 #include "lib/syscalls.h"
+#include "lib/text.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 extern char **environ;
 
@@ -37,30 +37,19 @@ static int write_call(FILE *file, const struct node_call *handover) {
   return write_words(file, first) || write_words(file, handover->words) || write_words(file, environ) ? -1 : 0;
 }
 
-/* Never one of the standard streams, which a caller may have closed. */
-static int above_streams(int fd) {
-  if (fd < 0 || fd > 2) return fd;
-  int up = fcntl(fd, F_DUPFD, 3);
-  close(fd);
-  return up;
-}
-
-static int seal(int fd) {
-  if (lseek(fd, 0, SEEK_SET) < 0) return -1;
-  return fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
-}
+/* For node, and never one of the standard streams, which a caller may have closed. */
+static int above_streams(int fd) { return fd < 0 ? -1 : fcntl(fd, F_DUPFD, 3); }
 
 static int call_file(const struct node_call *handover) {
-  int fd = above_streams(memfd_create("call", MFD_ALLOW_SEALING));
-  int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
-  FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
-  if (!file) return -1;
-  int failed = write_call(file, handover);
-  return fclose(file) != 0 || failed || seal(fd) < 0 ? -1 : fd;
+  size_t size;
+  FILE *file = text_begin();
+  int failed = !file || write_call(file, handover);
+  char *bytes = file ? text_end(&size) : NULL;
+  return failed || !bytes ? -1 : above_streams(memory_sealed(bytes, size, "call"));
 }
 
 /* By the kernel's link: "." would be searched by its mode, and a directory that was removed still has a place. */
-static int caller_directory(void) { return above_streams(open("/proc/self/cwd", O_PATH | O_DIRECTORY)); }
+static int caller_directory(void) { return above_streams(open("/proc/self/cwd", O_PATH | O_DIRECTORY | O_CLOEXEC)); }
 
 void node_call_exec(const char *node, const char *script, const struct node_call *handover) {
   char variable[64];

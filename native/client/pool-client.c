@@ -2,6 +2,7 @@
 
 #include "lib/clock.h"
 #include "lib/fd-message.h"
+#include "lib/files.h"
 #include "lib/frames.h"
 #include "lib/syscalls.h"
 #include "lib/inherited.h"
@@ -33,8 +34,7 @@ static int open_pool(const struct launchfile *file) {
   if ((size_t)snprintf(path, sizeof path, "%.*s/pool/%s", (int)(slash - runs.word[0]), runs.word[0], pool.word[0]) >= sizeof path) return -1;
   int fd = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 || cached_is_private(fd, S_IFDIR)) return fd;
-  close(fd);
-  return -1;
+  return close_with(fd, -1);
 }
 
 /* ---- a sandbox ---- */

@@ -1,5 +1,7 @@
 #include "client/program.h"
 
+#include "lib/files.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -51,9 +53,7 @@ static int canonical_directory_of(const char *place, char *path, size_t room) {
   const char *slash = strrchr(place, '/');
   int length = !slash ? snprintf(directory, sizeof directory, ".") : snprintf(directory, sizeof directory, "%.*s", (int)(slash - place) + 1, place);
   int fd = (size_t)length < sizeof directory ? openat(AT_FDCWD, directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-  int done = fd < 0 ? -1 : path_of(fd, path, room);
-  if (fd >= 0) close(fd);
-  return done;
+  return close_with(fd, fd < 0 ? -1 : path_of(fd, path, room));
 }
 
 /* ---- the lookup ---- */
@@ -71,8 +71,7 @@ static enum look look_at(const char *place, char *real, size_t room) {
   if (fd < 0) return look_failed(errno);
   enum look look = fstat(fd, &status) < 0 ? UNKNOWN : S_ISREG(status.st_mode) ? FOUND : NO_FILE;
   if (look == FOUND && path_of(fd, real, room) < 0) look = UNKNOWN;
-  close(fd);
-  return look;
+  return close_with(fd, look);
 }
 
 /* Relative and empty entries are the caller's directory: the plan passes them over. */

@@ -1,6 +1,7 @@
 /* The JSON of a result, as src/report/json.ts and src/report/audit.ts write it. */
 #include "client/result.h"
 
+#include "lib/files.h"
 #include "lib/utf8.h"
 
 #include <errno.h>
@@ -19,13 +20,7 @@ struct sink {
 
 /* A caller's pipe may be one that does not wait. */
 static void flush(struct sink *sink) {
-  for (size_t done = 0; done < sink->used && !sink->error;) {
-    ssize_t sent = write(sink->fd, sink->bytes + done, sink->used - done);
-    struct pollfd takes = {sink->fd, POLLOUT, 0};
-    if (sent >= 0) done += (size_t)sent;
-    else if (errno == EAGAIN) poll(&takes, 1, -1);
-    else if (errno != EINTR) sink->error = errno;
-  }
+  if (!sink->error && write_all(sink->fd, sink->bytes, sink->used) < 0) sink->error = errno;
   sink->used = 0;
 }
 

@@ -1,5 +1,6 @@
 #include "client/result.h"
 
+#include "lib/files.h"
 #include "lib/utf8.h"
 
 #include <ctype.h>
@@ -419,15 +420,8 @@ const char *result_hint(const struct result *result) {
 
 /* A reader that has gone is not our failure. */
 static int print(int fd, const char *text, size_t length) {
-  for (size_t done = 0; done < length;) {
-    ssize_t sent = write(fd, text + done, length - done);
-    struct pollfd takes = {fd, POLLOUT, 0};
-    if (sent >= 0) done += (size_t)sent;
-    else if (errno == EPIPE) return 0;
-    else if (errno == EAGAIN) poll(&takes, 1, -1);
-    else if (errno != EINTR) return done > 0 ? 0 : -1;
-  }
-  return 0;
+  size_t done = write_most(fd, text, length);
+  return done > 0 || length == 0 || errno == EPIPE ? 0 : -1;
 }
 
 struct lines {

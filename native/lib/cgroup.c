@@ -57,8 +57,7 @@ static ssize_t read_file(int group, const char *file, char text[SMALL_FILE]) {
     length += got;
   }
   text[length] = '\0';
-  close(fd);
-  return length;
+  return close_with(fd, length);
 }
 
 /* The number after `key ` in a file of "key number" lines, or -1. */
@@ -261,8 +260,7 @@ long cgroup_count_threads(int group) {
   ssize_t got;
   while ((got = read(fd, text, sizeof text)) > 0)
     for (ssize_t i = 0; i < got; i++) count += text[i] == '\n';
-  close(fd);
-  return got < 0 ? -1 : count;
+  return close_with(fd, got < 0 ? -1 : count);
 }
 
 /* A file with one number in it, or -1. */

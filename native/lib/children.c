@@ -1,5 +1,7 @@
 #include "lib/children.h"
 
+#include "lib/files.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -20,6 +22,5 @@ int children_each(void (*each)(pid_t child, const void *context), const void *co
       each(child, context);
       child = 0, count++;
     }
-  if (fd >= 0) close(fd);
-  return size < 0 ? -1 : count;
+  return close_with(fd, size < 0 ? -1 : count);
 }

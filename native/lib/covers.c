@@ -43,9 +43,8 @@ static int sealed_covers(const struct guard *guard) {
   FILE *out = open_memstream(&bytes, &size);
   if (!out) return -1;
   for (size_t i = 0; i < guard->zones; i++) put_zone(out, &guard->zone[i]);
-  int fd = fclose(out) == 0 ? memory_sealed(bytes, size, "covers") : -1, error = errno;
+  int fd = fclose(out) == 0 ? memory_sealed(bytes, size, "covers") : -1;
   free(bytes);
-  errno = error;
   return fd;
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,11 +33,14 @@ int entries_close(DIR *entries, int done) {
   return done == 0 && error ? -1 : done;
 }
 
-int write_all(int fd, const char *bytes, size_t size) {
-  while (size > 0) {
-    ssize_t done = write(fd, bytes, size);
-    if (done < 0 && errno != EINTR) return -1;
-    if (done > 0) bytes += done, size -= (size_t)done;
+size_t write_most(int fd, const char *bytes, size_t size) {
+  for (size_t written = 0; written < size;) {
+    ssize_t done = write(fd, bytes + written, size - written);
+    if (done >= 0) written += (size_t)done;
+    else if (errno == EAGAIN) (void)poll(&(struct pollfd){fd, POLLOUT, 0}, 1, -1);
+    else if (errno != EINTR) return written;
   }
-  return 0;
+  return size;
 }
+
+int write_all(int fd, const char *bytes, size_t size) { return write_most(fd, bytes, size) == size ? 0 : -1; }

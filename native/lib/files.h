@@ -14,5 +14,7 @@ const char *entries_next(DIR *entries);
 /* Returns `done`, or -1 with errno where that is 0 and a name could not be read: it comes right behind the last entries_next. */
 int entries_close(DIR *entries, int done);
 
+/* As many bytes as go; it waits for room also where another program has made the stream one that does not. Fewer than `size`: errno. */
+size_t write_most(int fd, const char *bytes, size_t size);
 /* All bytes. 0, or -1 with errno. */
 int write_all(int fd, const char *bytes, size_t size);

@@ -139,9 +139,7 @@ int git_config_read(const char *text, size_t size, git_config_value *on_value, v
   reading.key = malloc(size + 4);
   reading.value = malloc(size + 4);
   int done = reading.key && reading.value ? read_lines(&reading) : -1;
-  int error = errno;
   free(reading.key);
   free(reading.value);
-  errno = error;
   return done;
 }

@@ -221,10 +221,9 @@ int guard_read_config(struct guard *guard, const char *at, const char *base) {
   directory_of(at, config.directory);
   char *text = read_text(guard, at, &size);
   if (!text && (errno == EISDIR || errno == ENOENT || errno == ENOTDIR)) return 0;
-  int done = text ? git_config_read(text, size, on_value, &config) : -1, error = errno;
+  int done = text ? git_config_read(text, size, on_value, &config) : -1;
   free(text);
   if (done < 0) copy_text(guard->failed, sizeof guard->failed, at);
-  errno = error;
   return done;
 }
 

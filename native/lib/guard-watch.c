@@ -2,6 +2,7 @@
 #include "lib/guard.h"
 
 #include "lib/fd-message.h"
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -177,8 +178,7 @@ static int has_become_bare(struct guard *guard, const struct guard_watch *watch)
   if (!guard_has(zone, REPOSITORY_SYSTEM[0].name) || is_known(zone, watch->path)) return 0;
   int directory = sys_openat2(zone->fd, watch->path[0] ? watch->path : ".", O_PATH | O_DIRECTORY, BENEATH);
   int parts = directory < 0 ? -1 : repository_parts_in(directory);
-  if (directory >= 0) close(directory);
-  return parts > 0 && repository_is((unsigned)parts) && note(guard, zone, watch->path);
+  return close_with(directory, parts > 0 && repository_is((unsigned)parts) && note(guard, zone, watch->path));
 }
 
 static int has_new_repository_at(struct guard *guard, const struct guard_watch *watch) {

@@ -1,5 +1,6 @@
 #include "lib/launch-cache.h"
 
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 #include "lib/seal.h"
@@ -113,8 +114,7 @@ static int open_file(const char *directory, const struct key *key) {
   int fd = cached_is_private(parent, S_IFDIR) ? openat(parent, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
   close(parent);
   if (fd < 0 || cached_is_private(fd, S_IFREG)) return fd;
-  close(fd);
-  return -1;
+  return close_with(fd, -1);
 }
 
 /* The seal stands in the first record and covers everything after it. */
@@ -172,6 +172,5 @@ int cached_open(const char *directory, const struct key *key, struct launchfile 
   if (bytes && launchfile_check(bytes, size, file, &problem) == 0 && cached_is_sealed(file) && is_sound(file) && is_for(file, key) &&
       lseek(fd, 0, SEEK_SET) == 0)
     return fd;
-  close(fd);
-  return -1;
+  return close_with(fd, -1);
 }

@@ -1,6 +1,7 @@
 #include "lib/look.h"
 
 #include "lib/arena.h"
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -94,8 +95,7 @@ int look_is_closed(int directory) {
   struct stat status;
   if (geteuid() == 0 || fstat(directory, &status) < 0 || !S_ISDIR(status.st_mode) || status.st_uid == geteuid()) return 0;
   int search = sys_openat2(directory, ".", O_PATH, BENEATH);
-  if (search >= 0) close(search);
-  return search < 0 && errno == EACCES;
+  return close_with(search, search < 0 && errno == EACCES);
 }
 
 static int is_closed_way(int zone, const char *path) {
@@ -128,10 +128,7 @@ static enum look find_link(int zone, const char *path, char *at, struct stat *st
 static enum look look_once(int zone, const char *path, char *at, struct stat *status) {
   int fd = path[0] ? sys_openat2(zone, path, O_PATH | O_NOFOLLOW, BENEATH) : open_prefix(zone, path, 0, 0);
   if (fd < 0) return errno == ELOOP ? find_link(zone, path, at, status) : LOOK_FAILED;
-  int done = fstat(fd, status), error = errno;
-  close(fd);
-  errno = error;
-  return done < 0 ? LOOK_FAILED : S_ISLNK(status->st_mode) ? LOOK_LINK : LOOK_FOUND;
+  return close_with(fd, fstat(fd, status)) < 0 ? LOOK_FAILED : S_ISLNK(status->st_mode) ? LOOK_LINK : LOOK_FOUND;
 }
 
 /* Classifies the error of a look for which everything possible has been unlocked. */

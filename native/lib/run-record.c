@@ -169,8 +169,7 @@ static int remove_group(const char *path, int patience_ms) {
     removed = cgroup_remove(holder, slash + 1);
     close(holder);
   }
-  close(group);
-  return removed;
+  return close_with(group, removed);
 }
 
 static int bears(const char *pid, const char *mark) {

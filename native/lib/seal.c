@@ -142,8 +142,7 @@ static int read_from(int directory, unsigned char secret[SECRET_BYTES]) {
   int fd = open_ours(directory, "key", O_RDONLY | O_NOFOLLOW | O_NONBLOCK, S_IFREG, 0177);
   if (fd < 0) return -1;
   ssize_t got = read(fd, secret, SECRET_BYTES);
-  close(fd);
-  return got == SECRET_BYTES ? 0 : -1;
+  return close_with(fd, got == SECRET_BYTES ? 0 : -1);
 }
 
 #define OWN_DIRECTORY "llm-do"

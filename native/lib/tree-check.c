@@ -1,6 +1,7 @@
 /* Asks for the times of everything in an index, on several processors: that is most of what a look through an unchanged zone costs. */
 #include "lib/tree-index.h"
 
+#include "lib/files.h"
 #include "lib/syscalls.h"
 #include "lib/tree-question.h"
 
@@ -84,8 +85,7 @@ static int is_same(const struct check *check, struct way *way, uint32_t at) {
   if (!check->first && (!check->with_files || directory->files == 0)) return tree_is_same(way->zone, way->path, check->index, &directory->state);
   int fd = sys_openat2(way->zone, way->path, O_PATH | O_DIRECTORY, BENEATH);
   int same = fd >= 0 && (!check->first || check->first(check->of, at, fd) == 0) && tree_is_same(fd, "", check->index, &directory->state) && (!check->with_files || has_same_files(check->index, directory, fd));
-  if (fd >= 0) close(fd);
-  return same;
+  return close_with(fd, same);
 }
 
 static void *check_pieces(void *of) {

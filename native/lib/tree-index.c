@@ -216,8 +216,7 @@ int tree_open_place(const char *runs, int is_made, unsigned char *secret) {
   if (is_made) (void)mkdir(path, 0700);
   int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0 || (fstat(fd, &status) == 0 && status.st_uid == geteuid() && (status.st_mode & 077) == 0)) return fd;
-  close(fd);
-  return -1;
+  return close_with(fd, -1);
 }
 
 void tree_name(char *name, size_t room, uint64_t device, uint64_t inode, uint64_t hides) {
@@ -308,15 +307,6 @@ void tree_read(struct tree_index *index, int zone, uint64_t hides, const char *r
   if (!is_borrowed) tree_read_kept(index, zone, hides, runs);
 }
 
-static int write_whole(int fd, const char *bytes, size_t size) {
-  for (size_t done = 0; done < size;) {
-    ssize_t sent = write(fd, bytes + done, size - done);
-    if (sent < 0 && errno != EINTR) return -1;
-    if (sent > 0) done += (size_t)sent;
-  }
-  return 0;
-}
-
 /* Returns how many there are, and the oldest. */
 static int find_oldest(DIR *listing, char oldest[NAME_MAX + 1]) {
   struct timespec first = {0};
@@ -346,9 +336,7 @@ static void replace(int place, const char *name, const struct tree_index *index)
   snprintf(temporary, sizeof temporary, "%s.%d", name, getpid());
   int fd = openat(place, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return;
-  int done = write_whole(fd, index->bytes, index->size);
-  close(fd);
-  if (done < 0 || renameat(place, temporary, place, name) < 0) (void)unlinkat(place, temporary, 0);
+  if (close_with(fd, write_all(fd, index->bytes, index->size)) < 0 || renameat(place, temporary, place, name) < 0) (void)unlinkat(place, temporary, 0);
 }
 
 int tree_is_kept(const struct tree_index *index) { return index->bytes && index->directories >= KEPT_DIRECTORIES_MIN && index->size <= KEPT_BYTES_MAX; }

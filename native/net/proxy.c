@@ -1,5 +1,6 @@
 #include "net/proxy.h"
 
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "net/http-head.h"
 #include "lib/loop.h"
@@ -81,8 +82,7 @@ static int release(struct client *client) {
   client->source.fd = -1;
   forget(client);
   if (is_free) return fd;
-  close(fd);
-  return -1;
+  return close_with(fd, -1);
 }
 
 static void on_time(struct timer *timer) { end((struct client *)((char *)timer - offsetof(struct client, timer))); }

@@ -1,10 +1,9 @@
 #include "net/rows.h"
 
+#include "lib/files.h"
 #include "lib/report-failure.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 
 static struct net_row rows[NET_ROWS_MAX];
 static struct net_report_head head;
@@ -49,17 +48,7 @@ struct net_row *rows_count(const char *host, uint16_t port, enum net_verdict ver
   return row;
 }
 
-static int send_all(int socket, const void *bytes, size_t size) {
-  for (const char *at = bytes; size > 0;) {
-    ssize_t sent = send(socket, at, size, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return -1;
-    at += sent, size -= (size_t)sent;
-  }
-  return 0;
-}
-
 int rows_send(int socket) {
-  if (send_all(socket, &head, sizeof head) < 0) return -1;
-  return send_all(socket, rows, head.rows * sizeof *rows);
+  if (write_all(socket, (const char *)&head, sizeof head) < 0) return -1;
+  return write_all(socket, (const char *)rows, head.rows * sizeof *rows);
 }

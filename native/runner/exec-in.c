@@ -6,6 +6,7 @@
 #include "runner/run.h"
 
 #include "lib/exec-in-socket.h"
+#include "lib/files.h"
 #include "lib/sealed-memory.h"
 #include "runner/stream-check.h"
 
@@ -24,9 +25,7 @@ static int listen_in(int directory) {
   if (entry < 0) return -1;
   if (setsockopt(entry, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 && bind(entry, (struct sockaddr *)&address, sizeof address) == 0)
     return entry;
-  int error = errno;
-  close(entry);
-  return errno = error, -1;
+  return close_with(entry, -1);
 }
 
 /* The command has been executed: from now on there is something to enter, and the caller hears of it. */

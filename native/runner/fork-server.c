@@ -1,6 +1,7 @@
 #include "runner/fork-server.h"
 
 #include "lib/contract.h"
+#include "lib/files.h"
 #include "lib/passed-signals.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
@@ -34,8 +35,7 @@ static void ignore_signals(void) {
 static int move(int fd, int to) {
   int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, to);
   if (moved < 0) give_up();
-  close(fd);
-  return moved;
+  return close_with(fd, moved);
 }
 
 static int is_from(int client, pid_t pid) {
@@ -53,8 +53,7 @@ static int leads_to(int listener) {
   int client = is_connected ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
   int is_same = client >= 0 && is_from(client, getpid());
   if (ours >= 0) close(ours);
-  if (client >= 0) close(client);
-  return is_same;
+  return close_with(client, is_same);
 }
 
 /* The name is gone before anybody can connect; what stays is a descriptor that leads to the socket. */

@@ -1,6 +1,7 @@
 /* Hides what has appeared while the command runs: in the sandbox, something empty is mounted over it. */
 #include "runner/run.h"
 
+#include "lib/files.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
@@ -21,8 +22,7 @@ static pid_t child_of(pid_t parent) {
   snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-  if (fd >= 0) close(fd);
-  return size > 0 ? atoi(text) : 0;
+  return close_with(fd, size > 0 ? atoi(text) : 0);
 }
 
 /* bwrap's monitor has it as its child. A pid that is the same after it was opened was no other's meanwhile. */
@@ -31,8 +31,7 @@ static int open_init(const struct run *run) {
   pid_t init = child_of(run->engine.pid);
   int fd = init > 0 ? sys_pidfd_open(init) : (errno = ESRCH, -1);
   if (fd < 0 || child_of(run->engine.pid) == init) return fd;
-  close(fd);
-  return errno = ESRCH, -1;
+  return close_with(fd, (errno = ESRCH, -1));
 }
 
 #define LOOK_FLAGS (RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)

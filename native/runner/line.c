@@ -1,5 +1,6 @@
 #include "runner/line.h"
 
+#include "lib/files.h"
 #include "lib/seal.h"
 #include "lib/launch-cache.h"
 #include "lib/fd-message.h"
@@ -28,8 +29,7 @@ static struct sockaddr_un address_of(const struct line *line, char first) {
 
 static int high(int fd) {
   int up = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 16);
-  if (fd >= 0) close(fd);
-  return up;
+  return close_with(fd, up);
 }
 
 int line_prepare(struct line *line, const char *directory, const char *id, const struct launchfile *file, const char *init) {

@@ -1,5 +1,6 @@
 #include "runner/observer-look.h"
 
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -195,6 +196,5 @@ int host_has(int root, const char *path) {
       links += stepped > 0;
     }
   }
-  if (directory >= 0) close(directory);
-  return stepped >= 0 && links <= LINKS_MAX;
+  return close_with(directory, stepped >= 0 && links <= LINKS_MAX);
 }

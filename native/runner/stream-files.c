@@ -1,5 +1,6 @@
 #include "runner/stream-files.h"
 
+#include "lib/files.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
@@ -35,17 +36,6 @@ static int is_file(int fd) {
 
 /* ---- relays ---- */
 
-static int write_all(int to, const char *bytes, size_t size, size_t *written) {
-  for (*written = 0; *written < size;) {
-    ssize_t got = write(to, bytes + *written, size - *written);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN && poll(&(struct pollfd){to, POLLOUT, 0}, 1, -1) >= 0) continue; /* the caller's other programs chose that */
-    if (got < 0) return -1;
-    *written += (size_t)got;
-  }
-  return 0;
-}
-
 /* The reader has gone: what it has not read is still the caller's. */
 static _Noreturn void give_back(int from, int to, size_t left) {
   int unread = 0;
@@ -74,11 +64,11 @@ static _Noreturn void carry(int is_input, struct said *said) {
   for (;;) {
     await_bytes(is_input);
     ssize_t got = read(FROM, bytes, sizeof bytes);
-    size_t written;
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) _exit(got < 0 ? errno : 0);
     if (said) keep(said, bytes, (size_t)got);
-    if (write_all(TO, bytes, (size_t)got, &written) == 0) continue;
+    size_t written = write_most(TO, bytes, (size_t)got);
+    if (written == (size_t)got) continue;
     if (is_input && errno == EPIPE) give_back(FROM, TO, (size_t)got - written);
     _exit(errno == EPIPE ? 0 : errno); /* the reader has gone: the command learns it from its pipe */
   }
@@ -103,11 +93,8 @@ static int start_relay(struct stream_files *files, int which, int file, struct s
   if (fchmod(theirs, is_input ? 0644 : 0622) < 0) return -1;
   pid_t child = fork();
   if (child == 0) become_relay((int[PLACES]){is_input ? file : ours, is_input ? ours : file, files->stop[0]}, is_input, said);
-  int error = errno;
-  close(ours);
-  if (child > 0) return files->relay[which] = child, theirs;
-  close(theirs);
-  return errno = error, -1;
+  if (close_with(ours, child) > 0) return files->relay[which] = child, theirs;
+  return close_with(theirs, -1);
 }
 
 /* ---- a copy ---- */

@@ -1,6 +1,7 @@
 #include "runner/sweeper.h"
 
 #include "lib/cgroup.h"
+#include "lib/files.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
@@ -86,12 +87,8 @@ pid_t sweeper_start(const struct sweeper *sweeper) {
   int *keep = engine < 0 ? NULL : calloc(sweeper->guard->zones + 3, sizeof *keep);
   pid_t child = keep ? sys_clone_beside() : -1;
   if (child == 0) stand_by(sweeper, launch, engine, keep);
-  int error = errno;
   free(keep);
-  if (launch >= 0) close(launch);
-  if (engine >= 0) close(engine);
-  errno = error;
-  return child;
+  return close_with(launch, close_with(engine, child));
 }
 
 void sweeper_dismiss(pid_t pid) {

@@ -77,8 +77,7 @@ static int push_children(struct watchdog *watchdog, int threads, const char *thr
   if (fd < 0) return is_gone(errno) ? 0 : -1;
   FILE *list = fdopen(fd, "r");
   if (list == NULL) {
-    close(fd);
-    return -1;
+    return close_with(fd, -1);
   }
   setvbuf(list, text, _IOFBF, sizeof text);
   int result = 0, child;
@@ -307,8 +306,7 @@ static int visit(struct watchdog *watchdog, const struct listed *listed, struct 
   if (sight == CLOSED && is_ours(watchdog, &process)) sight = SEEN;
   note_sight(scan, sight);
   if (result == 0) result = visit_threads(watchdog, directory, &process, sight, scan);
-  close(directory);
-  return result == 0 ? keep_process(watchdog, &process) : -1;
+  return close_with(directory, result == 0 ? keep_process(watchdog, &process) : -1);
 }
 
 static int by_pid(const void *left, const void *right) {
@@ -454,10 +452,7 @@ static int learn(struct watchdog *watchdog) {
   int file = memfd_create("llm-do", MFD_CLOEXEC);
   struct stat example;
   if (file < 0) return -1;
-  int known = fstat(file, &example), error = errno;
-  close(file);
-  errno = error;
-  if (known != 0) return -1;
+  if (close_with(file, fstat(file, &example)) != 0) return -1;
   watchdog->memory_files = example.st_dev;
   struct sysinfo host;
   watchdog->swap = sysinfo(&host) == 0 && host.totalswap > 0;
@@ -469,8 +464,7 @@ int watchdog_init(struct watchdog *watchdog, pid_t engine, int group, long long 
   if (group >= 0) return 0;
   int children = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC); /* access(2) would not ask Landlock */
   if (children < 0) return errno = ENOSYS, -1;
-  close(children);
-  return 0;
+  return close_with(children, 0);
 }
 
 int watchdog_add_scratch(struct watchdog *watchdog, int tmpfs) {

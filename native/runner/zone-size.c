@@ -28,11 +28,9 @@ struct measured_zone {
 };
 
 static int fail_at(struct zone_size *size, const char *zone, const char *path) {
-  int error = errno;
   copy_text(size->failed, sizeof size->failed, zone);
   if (path[0]) copy_text(size->failed + strlen(size->failed), sizeof size->failed - strlen(size->failed), "/");
   copy_text(size->failed + strlen(size->failed), sizeof size->failed - strlen(size->failed), path);
-  errno = error;
   return -1;
 }
 
@@ -87,9 +85,7 @@ static int walk_zone_some(struct zone_size *size, uint64_t until_ns) {
   int done = walk_some(&size->walk, until_ns);
   if (done == 0 && is_too_deep(&size->walk)) errno = ENAMETOOLONG, done = -1;
   if (done < 0) fail_at(size, zone->source, errno == E2BIG ? "" : size->walk.at);
-  int error = errno;
   if (done <= 0) walk_free(&size->walk);
-  errno = error;
   return done;
 }
 

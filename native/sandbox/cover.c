@@ -1,6 +1,7 @@
 #include "sandbox/cover.h"
 
 #include "lib/contract.h"
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -35,8 +36,7 @@ static int is_mount_root(int fd) {
 /* Puts `tree` over `fd`, and takes its place: a mount point can be neither renamed nor removed. */
 static int put_over(int fd, int tree, const char *path) {
   if (sys_move_mount(tree, fd) < 0) fail("stage: protect", path);
-  close(fd);
-  return tree;
+  return close_with(fd, tree);
 }
 
 static int cover(int fd, int readonly, const char *path) {

@@ -1,6 +1,7 @@
 #include "sandbox/host-root.h"
 
 #include "lib/covers.h"
+#include "lib/files.h"
 #include "lib/init-protocol.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
@@ -252,8 +253,7 @@ static void require_unprivileged(void) {
 static int above_of_init(int fd, const char *what) {
   int moved = fcntl(fd, F_DUPFD_CLOEXEC, 32);
   if (moved < 0) fail("stage: descriptor", what);
-  close(fd);
-  return moved;
+  return close_with(fd, moved);
 }
 
 _Noreturn void host_root_stage(const struct stage *stage) {

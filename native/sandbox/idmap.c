@@ -1,5 +1,6 @@
 #include "sandbox/idmap.h"
 
+#include "lib/files.h"
 #include "lib/syscalls.h"
 
 #include <errno.h>
@@ -13,8 +14,7 @@ static int write_once(const char *path, const char *text) {
   if (fd < 0) return -1;
   size_t length = strlen(text);
   int written = write(fd, text, length) == (ssize_t)length ? 0 : -1;
-  close(fd);
-  return written;
+  return close_with(fd, written);
 }
 
 static int map_ids(pid_t holder, uid_t uid, gid_t gid, uid_t to_uid, gid_t to_gid) {

@@ -1,5 +1,6 @@
 #include "sandbox/namespaces.h"
 
+#include "lib/files.h"
 #include "lib/init-protocol.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
@@ -141,8 +142,7 @@ static int new_proc(void) {
   if (fs < 0 || sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0) fail("engine: mount proc", "/proc");
   int proc = sys_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
   if (proc < 0) fail("engine: mount proc", "/proc");
-  close(fs);
-  return proc;
+  return close_with(fs, proc);
 }
 
 /* Over the host's, in a private copy of its mounts, while the stager builds the tree. */

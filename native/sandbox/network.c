@@ -1,6 +1,7 @@
 #include "sandbox/network.h"
 
 #include "lib/fd-message.h"
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "sandbox/network-addresses.h"
 #include "sandbox/network-nft.h"
@@ -41,8 +42,7 @@ int network_open_names(void) {
   struct sockaddr_in loopback = {.sin_family = AF_INET, .sin_port = htons(53), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0 || bind(fd, (struct sockaddr *)&loopback, sizeof loopback) == 0) return fd;
-  close(fd);
-  return -1;
+  return close_with(fd, -1);
 }
 
 static void add(struct network_sockets *sockets, enum net_socket_kind kind, int fd) {

@@ -1,5 +1,6 @@
 #include "sandbox/overlay.h"
 
+#include "lib/files.h"
 #include "lib/layer.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
@@ -65,8 +66,7 @@ int overlay_make_upper(int layer, size_t number, const struct stat *zone, const 
   if (tree < 0) fail("stage: clone layer", path);
   struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, .propagation = MS_PRIVATE};
   if (sys_mount_setattr(tree, 0, &attr) < 0) fail("stage: flags of layer", path);
-  close(base);
-  return tree;
+  return close_with(base, tree);
 }
 
 int overlay_open_copy(int layer, size_t number, const char *path) {
@@ -74,8 +74,7 @@ int overlay_open_copy(int layer, size_t number, const char *path) {
   layer_zone_name(number, name);
   int base = open_beneath(layer, name, O_PATH | O_DIRECTORY), copy = base < 0 ? -1 : open_beneath(base, LAYER_UPPER, O_PATH | O_DIRECTORY);
   if (copy < 0) fail("stage: open copy", path);
-  close(base);
-  return copy;
+  return close_with(base, copy);
 }
 
 /* ---- the mount ---- */

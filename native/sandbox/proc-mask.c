@@ -1,5 +1,6 @@
 #include "sandbox/proc-mask.h"
 
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -34,8 +35,7 @@ static int new_empty_directory(void) {
     fail("proc: empty directory", "");
   int tree = sys_fsmount(fs, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
   if (tree < 0) fail("proc: empty directory", "");
-  close(fs);
-  return tree;
+  return close_with(fs, tree);
 }
 
 /* Covers for paths of /proc: null, or a directory with nothing in it, made when the first is needed. */

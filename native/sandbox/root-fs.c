@@ -2,6 +2,7 @@
 
 #include "lib/any-directory.h"
 #include "lib/covers.h"
+#include "lib/files.h"
 #include "lib/pages.h"
 #include "lib/init-protocol.h"
 #include "sandbox/cover.h"
@@ -188,8 +189,7 @@ static int finish_mount(int fs, unsigned attributes, const char *type) {
   if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) < 0) fail("stage: create file system", type);
   int mount = sys_fsmount(fs, attributes);
   if (mount < 0) fail("stage: fsmount", type);
-  close(fs);
-  return mount;
+  return close_with(fs, mount);
 }
 
 static int open_filesystem(const char *type) {
@@ -387,10 +387,7 @@ static int idmap_zones(struct staging *staging, const struct zone **failed) {
     *failed = zone;
     if (zone->writable || zone->layered) done = -1;
   }
-  int error = errno;
-  if (map >= 0) close(map);
-  errno = error;
-  return done;
+  return close_with(map, done);
 }
 
 /* Launch outlives the sandbox, so its pid is not reused meanwhile; ours is free again as soon as the tree stands. */
@@ -484,9 +481,7 @@ static int open_file(struct staging *staging, const char *target) {
   char path[64];
   int point = open_point(staging, target, 0);
   snprintf(path, sizeof path, "/proc/self/fd/%d", point);
-  int file = open(path, O_WRONLY | O_CLOEXEC);
-  close(point);
-  return file;
+  return close_with(point, open(path, O_WRONLY | O_CLOEXEC));
 }
 
 /* -1 with EEXIST where it is there, or is not ours to make. */
@@ -563,8 +558,7 @@ static int new_cgroup_mount(void) {
   if (fs < 0) return -1;
   int is_made = sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL) == 0;
   int view = is_made ? sys_fsmount(fs, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC) : -1;
-  close(fs);
-  return view;
+  return close_with(fs, view);
 }
 
 /*

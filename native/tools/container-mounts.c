@@ -96,8 +96,7 @@ static int check(struct held *held) {
   if (fd < 0) error = error == ENOLINK ? 0 : error;
   else error = check_open(fd, held);
   if (fd >= 0 && fd != zone) close(fd);
-  if (zone >= 0) close(zone);
-  return error;
+  return close_with(zone, error);
 }
 
 /* ---- what the daemon mounted besides ---- */

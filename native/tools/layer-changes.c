@@ -238,8 +238,7 @@ static int tell_tree(struct walk *walk, enum change_kind kind, int directory, co
   if (change.conflict) walk->is_moved = 1;
   done = tell_children(walk, kind, fd);
   walk->is_moved = was_moved;
-  close(fd);
-  return done;
+  return close_with(fd, done);
 }
 
 /* Reports the entries of a directory that was replaced by something else. */
@@ -356,8 +355,7 @@ static int visit_merged(struct walk *walk, int upper, int lower, struct change *
   if (relation == HIDDEN && change->conflict) walk->is_moved = 1;
   if (done == 0) done = walk_pair(walk, upper, below, relation);
   walk->is_moved = was_moved;
-  close(below);
-  return done;
+  return close_with(below, done);
 }
 
 static int visit_opened(struct walk *walk, int upper, int lower, struct change *change, enum relation relation) {

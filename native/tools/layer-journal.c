@@ -233,8 +233,7 @@ int journal_read(struct journal *journal, const struct layer *layer, unsigned nu
   journal->is_written = 1;
   journal->written = status.st_mtim; /* renaming it moves ctime */
   if (state == 2) journal->done = status.st_mtim;
-  close(fd);
-  return done < 0 ? -1 : state;
+  return close_with(fd, done < 0 ? -1 : state);
 }
 
 int journal_begin(struct journal *journal, const struct layer *layer) {

@@ -16,6 +16,7 @@
  * however, those that are not in use end.
  */
 #include "lib/frames.h"
+#include "lib/files.h"
 #include "lib/passed-signals.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
@@ -95,8 +96,7 @@ static int write_file(int directory, const char *name, const char *bytes, size_t
   unlinkat(directory, hidden, 0);
   int fd = openat(directory, hidden, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   int done = fd >= 0 && write(fd, bytes, size) == (ssize_t)size && renameat(directory, hidden, directory, name) == 0 ? 0 : -1;
-  if (fd >= 0) close(fd);
-  return done;
+  return close_with(fd, done);
 }
 
 /* For clients, to compare it with that of their own plan: a link takes one call to read. */
@@ -449,8 +449,7 @@ static int visit(int pools, const char *name, enum action action) {
     else print_keeper(name, directory, &content);
   }
   if (lock >= 0) close(lock);
-  close(directory);
-  return count;
+  return close_with(directory, count);
 }
 
 static int is_among(char *const *names, const char *name) {

@@ -20,6 +20,7 @@
  *   runs lock MS BYTES         the same, keeps room for BYTES at the end of descriptor 4, and unlocks: could a line be appended?
  */
 #include "lib/file-lock.h"
+#include "lib/files.h"
 #include "lib/make-directory.h"
 #include "lib/remove-tree.h"
 #include "lib/syscalls.h"
@@ -166,8 +167,7 @@ static int is_unbound(const char *path) {
   int is_socket = file >= 0 && client >= 0 && fstat(file, &status) == 0 && S_ISSOCK(status.st_mode);
   int is_refused = is_socket && connect(client, (struct sockaddr *)&address, sizeof address) < 0 && errno == ECONNREFUSED;
   if (file >= 0) close(file);
-  if (client >= 0) close(client);
-  return is_refused;
+  return close_with(client, is_refused);
 }
 
 static int print_unbound(char **path) {
