@@ -8,7 +8,7 @@
  *
  * Listing the keepers removes what killed ones left.
  *
- * Theory of operation. The keeper owns POOLS/NAME: a lock file `keeper`, the launch file as `plan`, and the sockets of the
+ * Theory of operation. The keeper owns POOLS/NAME: a lock file `keeper`, the seal of the plan, and the sockets of the
  * sandboxes that are ready. It starts launchers, one at a time, and hears from each by a pipe: ready, taken, and at its end
  * gone. It is not on the way of a run: clients find the sockets by themselves, so a keeper that is dead or slow costs a
  * cold start and nothing else. It builds when there was no run for a moment, because building during a run makes that
@@ -23,6 +23,7 @@
 #include "lib/run-record.h"
 #include "lib/json-text.h"
 #include "lib/programs.h"
+#include "lib/text.h"
 #include "runner/launch.h"
 #include "runner/line.h"
 #include "runner/tree-watcher.h"
@@ -80,23 +81,11 @@ struct pool {
 /* ---- what lies in the directory ---- */
 
 static void remove_sockets(int directory) {
-  int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
-  struct dirent *entry;
-  while (entries && (entry = readdir(entries))) {
-    struct stat status;
-    if (fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(status.st_mode)) unlinkat(directory, entry->d_name, 0);
-  }
+  DIR *entries = entries_open(directory);
+  struct stat status;
+  for (const char *name; entries && (name = entries_next(entries));)
+    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(status.st_mode)) unlinkat(directory, name, 0);
   if (entries) closedir(entries);
-}
-
-static int write_file(int directory, const char *name, const char *bytes, size_t size) {
-  char hidden[64];
-  snprintf(hidden, sizeof hidden, ".%s", name);
-  unlinkat(directory, hidden, 0);
-  int fd = openat(directory, hidden, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  int done = fd >= 0 && write(fd, bytes, size) == (ssize_t)size && renameat(directory, hidden, directory, name) == 0 ? 0 : -1;
-  return close_with(fd, done);
 }
 
 /* For clients, to compare it with that of their own plan: a link takes one call to read. */
@@ -108,19 +97,16 @@ static int show_seal(int directory, const struct launchfile *file) {
 
 static int write_lock(struct pool *pool, const char *directory) {
   struct entry entry;
-  char *bytes = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&bytes, &size);
+  size_t size;
+  FILE *out = text_begin();
   if (!out) return -1;
   record_put_number(out, "pid", getpid());
   record_put_number(out, "size", pool->size);
   record_put_number(out, "started", time(NULL));
   record_put(out, "profile", launchfile_find(&pool->plan, V_PROFILE, &entry) ? entry.word[0] : "");
   record_put(out, "directory", directory);
-  if (fclose(out) != 0) return -1;
-  int done = ftruncate(pool->lock, 0) == 0 && pwrite(pool->lock, bytes, size, 0) == (ssize_t)size ? 0 : -1;
-  free(bytes);
-  return done;
+  const char *bytes = text_end(&size);
+  return bytes && ftruncate(pool->lock, 0) == 0 && pwrite(pool->lock, bytes, size, 0) == (ssize_t)size ? 0 : -1;
 }
 
 /* ---- sandboxes ---- */
@@ -258,7 +244,6 @@ static int patience(const struct pool *pool) {
 
 /* Sandboxes in use belong to their clients and live on. */
 static _Noreturn void shut_down(struct pool *pool) {
-  unlinkat(pool->directory, "plan", 0);
   unlinkat(pool->directory, POOL_SEAL, 0);
   uint64_t end = now_ns() + 2000 * MS;
   for (int i = 0; i < SANDBOXES_MAX; i++)
@@ -309,9 +294,7 @@ static int lock_directory(struct pool *pool) {
     pool->directory = records_open(pool->path);
     if (pool->directory < 0) return -1;
     pool->lock = openat(pool->directory, "keeper", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (pool->lock >= 0 && flock(pool->lock, LOCK_EX | LOCK_NB) == 0 && fstat(pool->lock, &status) == 0 && status.st_nlink > 0) {
-      return 0;
-    }
+    if (pool->lock >= 0 && flock(pool->lock, LOCK_EX | LOCK_NB) == 0 && fstat(pool->lock, &status) == 0 && status.st_nlink > 0) return 0;
     if (pool->lock >= 0) close(pool->lock);
     close(pool->directory);
     nanosleep(&(struct timespec){0, 10 * MS}, NULL);
@@ -352,7 +335,7 @@ static int take_file(struct pool *pool) {
   char *bytes = read_all(LAUNCH_FILE_FD, LAUNCHFILE_MAX, &size);
   errno = EINVAL;
   if (!bytes || launchfile_check(bytes, size, &pool->plan, &problem) < 0) return -1;
-  return write_file(pool->directory, "plan", bytes, size) < 0 ? -1 : show_seal(pool->directory, &pool->plan);
+  return show_seal(pool->directory, &pool->plan);
 }
 
 static int start_keeper(char **word) {
@@ -385,10 +368,9 @@ static int start_keeper(char **word) {
 /* ---- for people ---- */
 
 static int count_ready(int directory) {
-  int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), count = 0;
-  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
-  struct dirent *entry;
-  while (entries && (entry = readdir(entries))) count += entry->d_name[0] == 'r';
+  DIR *entries = entries_open(directory);
+  int count = 0;
+  for (const char *name; entries && (name = entries_next(entries));) count += name[0] == 'r';
   if (entries) closedir(entries);
   return count;
 }
@@ -426,8 +408,6 @@ static int end_keeper(int lock, const struct record_content *content) {
 static int sweep(int pools, const char *name, int directory, int lock) {
   if (lock >= 0) {
     remove_sockets(directory);
-    unlinkat(directory, "plan", 0);
-    unlinkat(directory, ".plan", 0);
     unlinkat(directory, POOL_SEAL, 0);
     unlinkat(directory, "keeper", 0);
   }
@@ -462,10 +442,9 @@ static int is_among(char *const *names, const char *name) {
 static int each_keeper(const char *path, enum action action, char *const *names) {
   int pools = records_open(path), count = 0;
   if (pools < 0) return failed("open", path);
-  DIR *entries = fdopendir(dup(pools));
-  struct dirent *entry;
-  while (entries && (entry = readdir(entries)))
-    if (is_run_id(entry->d_name) && (!names || is_among(names, entry->d_name))) count += visit(pools, entry->d_name, action);
+  DIR *entries = entries_open(pools);
+  for (const char *name; entries && (name = entries_next(entries));)
+    if (is_run_id(name) && (!names || is_among(names, name))) count += visit(pools, name, action);
   if (action != STATUS) printf("%d\n", count);
   return 0;
 }

@@ -161,7 +161,7 @@ export function placeOf(path: string): Buffer {
 export function planFor(pool: TestPool, path: string): Buffer {
   const { dev, ino } = statSync(path)
   const fillings: Readonly<Record<string, string>> = { '0p': path, '0d': `${dev}`, '0i': `${ino}` }
-  const plan = readFileSync(join(pool.directory, 'plan'), 'latin1')
+  const plan = readFileSync(`/proc/${pool.keeper.pid}/fd/3`, 'latin1')
   const filled = plan
     .split(SLOT_MARK)
     .map((text, at) => (at === 0 ? text : (fillings[text.slice(0, 2)] ?? '') + text.slice(2)))
