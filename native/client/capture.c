@@ -23,10 +23,6 @@
 
 /* ---- the pipes ---- */
 
-static int high(int fd) {
-  return close_with(fd, fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH));
-}
-
 static void drop(int *fd) {
   if (*fd >= 0) close(*fd);
   *fd = -1;
@@ -38,8 +34,8 @@ static int open_stream(struct stream *stream, size_t cap) {
   int ends[2];
   *stream = (struct stream){.ours = -1, .theirs = -1, .head = cap == SIZE_MAX ? cap : cap - cap / 2, .tail = cap == SIZE_MAX ? 0 : cap / 2};
   if (pipe2(ends, O_CLOEXEC) < 0) return -1;
-  stream->ours = high(ends[0]);
-  stream->theirs = high(ends[1]);
+  stream->ours = fd_above(ends[0], FD_HIGH);
+  stream->theirs = fd_above(ends[1], FD_HIGH);
   if (stream->ours < 0 || stream->theirs < 0 || fchmod(stream->theirs, 0622) < 0) return -1;
   return fcntl(stream->ours, F_SETFL, O_NONBLOCK);
 }

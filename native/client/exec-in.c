@@ -52,7 +52,7 @@ static int complain(int status, const char *what, const char *why) {
 /* Returns a socket that the sandbox of `directory` reads, or -1 with errno. */
 static int open_door(int directory) {
   int door = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  struct sockaddr_un address = exec_in_address(directory);
+  struct sockaddr_un address = socket_address(directory, EXEC_IN_SOCKET);
   if (door < 0 || connect(door, (struct sockaddr *)&address, sizeof address) == 0) return door;
   return close_with(door, -1);
 }

@@ -1,5 +1,6 @@
 #include "client/find-node.h"
 
+#include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -79,11 +80,7 @@ static const char *distrust_directory(const char *path) {
 
 /* One absolute path, without the line feed. */
 static int read_record(const char *file, char *path, size_t room) {
-  int fd = open(file, O_RDONLY | O_CLOEXEC);
-  ssize_t length = fd < 0 ? -1 : read(fd, path, room - 1);
-  if (fd >= 0) close(fd);
-  if (length <= 0) return -1;
-  path[length] = 0;
+  (void)read_small(AT_FDCWD, file, path, room);
   path[strcspn(path, "\n")] = 0;
   return path[0] == '/' ? 0 : -1;
 }

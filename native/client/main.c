@@ -128,15 +128,10 @@ struct run {
   pid_t launch;
 };
 
-static int raise_fd(int fd) {
-  int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
-  return close_with(fd, high);
-}
-
 /* The plan for a launch that is started as a process, above all descriptors that it is given; -1 with errno. */
 static int plan_descriptor(struct run *run) {
   if (run->fd < 0) run->fd = memory_sealed(run->file.bytes, run->file.size, "launch-file");
-  return run->fd < 0 ? -1 : raise_fd(run->fd);
+  return run->fd < 0 ? -1 : fd_above(run->fd, FD_HIGH);
 }
 
 /* Starts launch as a process, on descriptors 3 and 4. Returns our end of its socket, or -1. */
@@ -145,7 +140,7 @@ static int start_launch(struct run *run) {
   int ends[2], file = plan_descriptor(run);
   snprintf(path, sizeof path, "%s/bin/llm-do", run->call->root);
   if (file < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return -1;
-  int ours = raise_fd(ends[0]), theirs = raise_fd(ends[1]);
+  int ours = fd_above(ends[0], FD_HIGH), theirs = fd_above(ends[1], FD_HIGH);
   posix_spawn_file_actions_t actions;
   int failed = ours < 0 || theirs < 0 || posix_spawn_file_actions_init(&actions);
   if (!failed) {

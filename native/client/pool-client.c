@@ -41,10 +41,9 @@ static int open_pool(const struct launchfile *file) {
 
 /* rename(2) is the lock: one client wins it. Returns a connected socket or -1. */
 static int claim(int pool, const char *name) {
-  char claimed[NAME_MAX + 1];
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  snprintf(claimed, sizeof claimed, "c%s", name + 1);
-  if ((size_t)snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", pool, claimed) >= sizeof address.sun_path) return -1;
+  char claimed[80];
+  if ((size_t)snprintf(claimed, sizeof claimed, "c%s", name + 1) >= sizeof claimed) return -1;
+  struct sockaddr_un address = socket_address(pool, claimed);
   if (renameat(pool, name, pool, claimed) < 0) return -1;
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && peer_is_same_user(fd)) return fd;

@@ -40,9 +40,7 @@ static int ends_with(const char *text, const char *end) {
 
 /* The canonical path of an open file, or -1. */
 static int path_of(int fd, char *path, size_t room) {
-  char link[32];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  ssize_t length = readlink(link, path, room);
+  ssize_t length = readlink(fd_path(fd).text, path, room);
   if (length <= 0 || (size_t)length == room || path[0] != '/') return -1;
   path[length] = 0;
   return 0;

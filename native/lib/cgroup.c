@@ -42,23 +42,7 @@ static int open_group(int parent, const char *name) {
   return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static long long now_ms(void) { return (long long)(now_ns() / 1000000); }
-
-/* Reads a small file whole and ends it with NUL; returns its length. */
-static ssize_t read_file(int group, const char *file, char text[SMALL_FILE]) {
-  int fd = openat(group, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return -1;
-  ssize_t length = 0;
-  while (length < SMALL_FILE - 1) {
-    ssize_t got = read(fd, text + length, (size_t)(SMALL_FILE - 1 - length));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return close_with(fd, -1);
-    if (got == 0) break;
-    length += got;
-  }
-  text[length] = '\0';
-  return close_with(fd, length);
-}
+static ssize_t read_file(int group, const char *file, char text[SMALL_FILE]) { return read_small(group, file, text, SMALL_FILE); }
 
 /* The number after `key ` in a file of "key number" lines, or -1. */
 static long long number_of(const char *text, const char *key) {
@@ -104,18 +88,13 @@ static int write_value(int fd, const char *value) {
 static int read_disk(int disks, const char *name, const char *file, char text[SMALL_FILE]) {
   char path[300];
   snprintf(path, sizeof path, "%.255s/%s", name, file);
-  int fd = openat(disks, path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  ssize_t length = read(fd, text, SMALL_FILE - 1);
-  close(fd);
-  text[length > 0 ? length : 0] = '\0';
-  return length > 0;
+  return read_file(disks, path, text) > 0;
 }
 
 /* 1 when the value was written for that disk, 0 when nothing is behind its name. */
 static int set_disk(int disks, const char *name, int fd, const char *value) {
   char size[SMALL_FILE], number[SMALL_FILE], line[256];
-  if (name[0] == '.' || !read_disk(disks, name, "size", size) || strtoll(size, NULL, 10) == 0) return 0;
+  if (!read_disk(disks, name, "size", size) || strtoll(size, NULL, 10) == 0) return 0;
   if (!read_disk(disks, name, "dev", number)) return 0;
   number[strcspn(number, "\n")] = '\0';
   if (snprintf(line, sizeof line, "%.20s %s", number, value) >= (int)sizeof line) return errno = E2BIG, -1;
@@ -126,16 +105,10 @@ static int set_disk(int disks, const char *name, int fd, const char *value) {
 static int set_each_disk(int fd, const char *value) {
   DIR *disks = opendir("/sys/block");
   if (disks == NULL) return -1;
-  struct dirent *disk;
   int done = 0, count = 0;
-  while (done >= 0 && (disk = readdir(disks)) != NULL) {
-    done = set_disk(dirfd(disks), disk->d_name, fd, value);
-    count += done > 0;
-  }
-  int saved = done < 0 ? errno : ENODEV;
-  closedir(disks);
-  errno = saved;
-  return done < 0 || count == 0 ? -1 : 0;
+  for (const char *name; done >= 0 && (name = entries_next(disks)); count += done > 0) done = set_disk(dirfd(disks), name, fd, value);
+  if (entries_close(disks, done < 0 ? -1 : 0) < 0) return -1;
+  return count > 0 ? 0 : (errno = ENODEV, -1);
 }
 
 int cgroup_set(int group, const char *file, const char *value) {
@@ -161,19 +134,14 @@ static int visit_processes_of(int group, int (*visit)(pid_t, void *), void *data
 
 /* Calls act(parent, name) for each group directly below. */
 static int each_child(int group, int (*act)(int, const char *, void *), void *data) {
-  int fd = openat(group, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return -1;
-  DIR *entries = fdopendir(fd);
-  if (entries == NULL) return close_with(fd, -1);
+  DIR *entries = entries_open(group);
+  if (entries == NULL) return -1;
   int result = 0;
-  struct dirent *entry;
-  while (result == 0 && (entry = readdir(entries)) != NULL) {
+  for (struct dirent *entry; result == 0 && (errno = 0, entry = readdir(entries)) != NULL;) {
     if (entry->d_type != DT_DIR || strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
     result = act(group, entry->d_name, data);
   }
-  int saved = errno;
-  closedir(entries);
-  errno = saved;
+  (void)entries_close(entries, 0);
   return result;
 }
 
@@ -236,17 +204,17 @@ static int is_populated(int events) {
 int cgroup_wait_empty(int group, int timeout_ms) {
   int events = openat(group, "cgroup.events", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (events < 0) return errno == ENOENT ? 0 : -1;
-  long long end = now_ms() + timeout_ms;
+  uint64_t end = now_ns() + (uint64_t)timeout_ms * 1000000;
   /* The kernel holds a second notification within 10 ms back (CGROUP_FILE_NOTIFY_MIN_INTV), so a short run would always wait
    * for that timer: look again after 1, 2, 4... ms instead of trusting poll alone. */
   for (int slice = 1;; slice *= 2) {
     int populated = is_populated(events);
     if (populated <= 0) return close_with(events, populated);
-    long long left = end - now_ms();
-    if (left <= 0) break;
+    uint64_t now = now_ns();
+    if (now >= end) break;
     if (slice > 64) slice = 64;
     struct pollfd change = {.fd = events, .events = POLLPRI};
-    if (poll(&change, 1, left < slice ? (int)left : slice) < 0 && errno != EINTR) return close_with(events, -1);
+    if (poll(&change, 1, slice) < 0 && errno != EINTR) return close_with(events, -1);
   }
   errno = ETIMEDOUT;
   return close_with(events, -1);
@@ -295,7 +263,6 @@ void cgroup_read_usage(int group, struct cgroup_usage *usage) {
   /* cpu.stat is always there and the dearest of all to read; what interests is in it with the controller only. */
   int cpu_counted = faccessat(group, "cpu.max", F_OK, 0) == 0 && read_file(group, "cpu.stat", text) >= 0;
   usage->throttled_usec = cpu_counted ? number_of(text, "throttled_usec") : -1;
-  usage->throttled = cpu_counted ? number_of(text, "nr_throttled") : -1;
 
   int memory_counted = read_file(group, "memory.events", text) >= 0;
   usage->oom = memory_counted ? number_of(text, "oom") : -1;

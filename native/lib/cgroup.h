@@ -24,7 +24,6 @@ struct cgroup_usage {
   long long memory_peak;    /* bytes, memory.peak (since 5.19), else 0 when memory is accounted, -1 when it is not */
   long long pids_peak;      /* pids.peak (since 6.1) */
   long long throttled_usec; /* cpu.stat throttled_usec */
-  long long throttled;      /* cpu.stat nr_throttled: periods in which the group had to wait */
   long long oom;            /* memory.events oom: times the limit of this group itself could not be met */
   long long oom_kill;       /* memory.events oom_kill: processes killed here by any OOM killer, the host's own included */
   long long pids_max;       /* pids.events max: forks refused */

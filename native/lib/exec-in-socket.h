@@ -5,13 +5,4 @@
  */
 #pragma once
 
-#include <stdio.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-
-/* Through the descriptor of the directory: an address has room for 107 bytes only. */
-static inline struct sockaddr_un exec_in_address(int directory) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/in", directory);
-  return address;
-}
+#define EXEC_IN_SOCKET "in"

@@ -5,9 +5,9 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 union control {
@@ -60,6 +60,12 @@ int stream_receive(int socket, void *bytes, size_t size, uint64_t until) {
     at += got, size -= (size_t)got;
   }
   return 0;
+}
+
+struct sockaddr_un socket_address(int directory, const char *name) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d%s%s", directory, name[0] ? "/" : "", name);
+  return address;
 }
 
 int socket_to(const char *path, int type) {

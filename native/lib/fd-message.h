@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 #define MESSAGE_DESCRIPTORS_MAX 250
 
@@ -13,6 +14,8 @@ int message_send(int socket, const void *bytes, size_t size, const int *fds, int
 /* Returns what recvmsg does; `fds` has room for MESSAGE_DESCRIPTORS_MAX, and *count of them came, close-on-exec. */
 ssize_t message_receive(int socket, void *bytes, size_t size, int flags, int *fds, int *count);
 
+/* Names a socket in a directory through its descriptor: an address has room for 107 bytes only. "": the descriptor is that of the socket. */
+struct sockaddr_un socket_address(int directory, const char *name);
 /* A new socket of that type, connected to the one at `path`. -1 with errno. */
 int socket_to(const char *path, int type);
 

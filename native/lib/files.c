@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,21 @@ int close_with(int fd, int done) {
   if (fd >= 0) close(fd);
   errno = error;
   return done;
+}
+
+int fd_above(int fd, int lowest) { return fd < 0 ? -1 : close_with(fd, fcntl(fd, F_DUPFD_CLOEXEC, lowest)); }
+
+struct fd_path fd_path(int fd) {
+  struct fd_path path;
+  snprintf(path.text, sizeof path.text, "/proc/self/fd/%d", fd);
+  return path;
+}
+
+ssize_t read_small(int directory, const char *path, char *text, size_t room) {
+  int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
+  ssize_t length = fd < 0 ? -1 : read(fd, text, room - 1);
+  text[length < 0 ? 0 : length] = 0;
+  return close_with(fd, (int)length);
 }
 
 DIR *entries_open(int directory) {

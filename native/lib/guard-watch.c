@@ -53,9 +53,7 @@ static int has_watch(const struct guard *guard, int id) {
 
 /* Through the descriptor: a path could lead somewhere else by now. */
 static int watch_descriptor(const struct guard *guard, int fd) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  return inotify_add_watch(guard->events, path, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+  return inotify_add_watch(guard->events, fd_path(fd).text, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
 }
 
 /* 1 = it is watched now and was not before. */

@@ -1,5 +1,6 @@
 #include "lib/guard.h"
 
+#include "lib/files.h"
 #include "lib/layer.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
@@ -146,9 +147,7 @@ static int close_file(struct guard *guard, struct guard_zone *zone, const struct
 
 /* Among other files it is covered; for a zone that is this one file nothing else is done. */
 static int runs_with_other_rights(int file, const struct stat *status) {
-  char path[32];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
-  return (status->st_mode & (S_ISUID | S_ISGID)) || walk_has_capabilities(getxattr(path, "security.capability", NULL, 0));
+  return (status->st_mode & (S_ISUID | S_ISGID)) || walk_has_capabilities(getxattr(fd_path(file).text, "security.capability", NULL, 0));
 }
 
 static int open_zone(struct guard *guard, struct guard_zone *zone, const struct entry *entry) {

@@ -97,11 +97,7 @@ static void put_since(FILE *out, struct timespec since) { fprintf(out, "since%c%
 /* The layer is written without a sync: it may be incomplete when the machine was started anew. */
 static int put_boot(FILE *out) {
   char id[64];
-  int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  ssize_t length = fd < 0 ? -1 : read(fd, id, sizeof id - 1);
-  if (fd >= 0) close(fd);
-  if (length < 0) return -1;
-  id[length] = 0;
+  if (read_small(AT_FDCWD, "/proc/sys/kernel/random/boot_id", id, sizeof id) < 0) return -1;
   id[strcspn(id, "\n")] = 0;
   fprintf(out, "boot%c%s%c", 0, id, 0);
   return 0;

@@ -23,11 +23,7 @@ struct unlocked_directory {
 };
 
 /* A descriptor may be O_PATH, which fchmod(2) does not take. */
-static int set_mode(int fd, mode_t mode) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  return chmod(path, mode);
-}
+static int set_mode(int fd, mode_t mode) { return chmod(fd_path(fd).text, mode); }
 
 static int is_own(const struct stat *status) { return S_ISDIR(status->st_mode) && status->st_uid == geteuid(); }
 

@@ -22,10 +22,8 @@ struct removal {
 
 /* By a descriptor: somebody may hold the directory open, and exchange its names. */
 static int make_accessible(int directory, const char *name) {
-  char path[32];
   int fd = openat(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  return close_with(fd, fd < 0 ? -1 : chmod(path, 0700));
+  return close_with(fd, fd < 0 ? -1 : chmod(fd_path(fd).text, 0700));
 }
 
 static int move_up(struct removal *removal, int directory, const char *name) {

@@ -1,6 +1,7 @@
 #include "lib/run-record.h"
 
 #include "lib/cgroup.h"
+#include "lib/fd-message.h"
 #include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
@@ -15,7 +16,6 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 
 #define RECORD_BYTES_MAX (8u << 20) /* a record without an argv of the kernel's largest size has a few KiB */
@@ -129,12 +129,10 @@ void record_remove(int directory, const char *id, int fd) {
 static void socket_name(const char *id, char name[RUN_ID_MAX + 8]) { snprintf(name, RUN_ID_MAX + 8, "%.*s.net", RUN_ID_MAX, id); }
 
 int record_listen(int directory, const char *id) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
   char name[RUN_ID_MAX + 8];
   if (!is_run_id(id)) return errno = EINVAL, -1;
   socket_name(id, name);
-  /* Through the descriptor: an address has room for 107 bytes only. */
-  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", directory, name);
+  struct sockaddr_un address = socket_address(directory, name);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0 || (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 8) == 0)) return fd;
   return close_with(fd, -1);
@@ -175,12 +173,7 @@ static int remove_group(const char *path, int patience_ms) {
 static int bears(const char *pid, const char *mark) {
   char path[64], environment[sizeof RUN_MARK + RUN_ID_MAX];
   snprintf(path, sizeof path, "/proc/%.20s/environ", pid);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t size = fd < 0 ? -1 : read(fd, environment, sizeof environment - 1);
-  if (fd >= 0) close(fd);
-  if (size <= 0) return 0;
-  environment[size] = 0;
-  return strcmp(environment, mark) == 0;
+  return read_small(AT_FDCWD, path, environment, sizeof environment) > 0 && strcmp(environment, mark) == 0;
 }
 
 /* A child of bwrap that has not yet tied itself to its parent waits without end when both are killed at that moment; without

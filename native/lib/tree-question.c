@@ -15,9 +15,7 @@
 #define ANSWER_MS 10
 
 int tree_connect(int place) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d/" WATCHER_SOCKET, place); /* an address has room for 107 bytes only */
-  int watcher = socket_to(path, SOCK_SEQPACKET | SOCK_NONBLOCK);
+  int watcher = socket_to(socket_address(place, WATCHER_SOCKET).sun_path, SOCK_SEQPACKET | SOCK_NONBLOCK);
   if (watcher >= 0 && peer_is_same_user(watcher)) return watcher;
   if (watcher < 0 && (errno == ENOENT || errno == ECONNREFUSED)) close_with(openat(place, WATCHER_WANTED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600), 0);
   return close_with(watcher, -1);

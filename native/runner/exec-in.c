@@ -21,7 +21,7 @@ int run_serves(const struct run *run) {
 
 static int listen_in(int directory) {
   int on = 1, entry = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  struct sockaddr_un address = exec_in_address(directory);
+  struct sockaddr_un address = socket_address(directory, EXEC_IN_SOCKET);
   if (entry < 0) return -1;
   if (setsockopt(entry, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 && bind(entry, (struct sockaddr *)&address, sizeof address) == 0)
     return entry;

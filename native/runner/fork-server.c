@@ -1,6 +1,7 @@
 #include "runner/fork-server.h"
 
 #include "lib/contract.h"
+#include "lib/fd-message.h"
 #include "lib/files.h"
 #include "lib/passed-signals.h"
 #include "lib/report-failure.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 /* The owner sees the end of the connection, and starts its launches itself. */
@@ -33,9 +33,9 @@ static void ignore_signals(void) {
 }
 
 static int move(int fd, int to) {
-  int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, to);
+  int moved = fd_above(fd, to);
   if (moved < 0) give_up();
-  return close_with(fd, moved);
+  return moved;
 }
 
 static int is_from(int client, pid_t pid) {
@@ -46,8 +46,7 @@ static int is_from(int client, pid_t pid) {
 
 /* Where others may write to the directory, one of them may have replaced our socket by another: the owner would send its commands there. */
 static int leads_to(int listener) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", FORK_SERVER_FD);
+  struct sockaddr_un address = socket_address(FORK_SERVER_FD, "");
   int ours = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   int is_connected = ours >= 0 && connect(ours, (struct sockaddr *)&address, sizeof address) == 0;
   int client = is_connected ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;

@@ -18,11 +18,10 @@
 
 /* The only child; 0 = it has none, or the kernel does not list them. */
 static pid_t child_of(pid_t parent) {
-  char path[64], text[16] = "";
+  char path[64], text[16];
   snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-  return close_with(fd, size > 0 ? atoi(text) : 0);
+  (void)read_small(AT_FDCWD, path, text, sizeof text);
+  return atoi(text);
 }
 
 /* bwrap's monitor has it as its child. A pid that is the same after it was opened was no other's meanwhile. */

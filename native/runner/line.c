@@ -14,23 +14,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #define STREAM_MODE_MAX 8 /* bytes of a word about the streams, with its NUL */
 
 /* ---- the socket ---- */
 
-/* Through the descriptor: a socket's address has room for 107 bytes only. */
-static struct sockaddr_un address_of(const struct line *line, char first) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%c%s", line->directory, first, line->name);
-  return address;
-}
-
-static int high(int fd) {
-  int up = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 16);
-  return close_with(fd, up);
-}
+static int high(int fd) { return fd_above(fd, 16); }
 
 int line_prepare(struct line *line, const char *directory, const char *id, const struct launchfile *file, const char *init) {
   copy_text(line->name, sizeof line->name, id);
@@ -45,7 +34,9 @@ int line_prepare(struct line *line, const char *directory, const char *id, const
   line->directory = high(records_open(directory));
   line->listener.fd = high(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (line->directory < 0 || line->listener.fd < 0 || inherited_read(&line->inherited) < 0) return -1;
-  struct sockaddr_un hidden = address_of(line, '.');
+  char hidden_name[RUN_ID_MAX + 3];
+  snprintf(hidden_name, sizeof hidden_name, ".%s", line->name);
+  struct sockaddr_un hidden = socket_address(line->directory, hidden_name);
   return bind(line->listener.fd, (struct sockaddr *)&hidden, sizeof hidden);
 }
 

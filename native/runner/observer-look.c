@@ -107,9 +107,7 @@ static int follow_link(int directory, char *text, size_t room, size_t rest) {
 
 /* The path of a descriptor as the sandbox has it, and what is missing behind it. */
 static int name_place(struct place *place, const char *rest) {
-  char link[64];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", place->fd);
-  ssize_t length = read_link(link, place->path, sizeof place->path);
+  ssize_t length = read_link(fd_path(place->fd).text, place->path, sizeof place->path);
   if (length <= 0 || place->path[0] != '/') return -1;
   if (!place->missing) return 0;
   size_t at = length == 1 ? 0 : (size_t)length, room = sizeof place->path - at;

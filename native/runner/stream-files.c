@@ -119,22 +119,14 @@ static int copy_all(int from, int to) {
   return 1;
 }
 
-/* To be read only, like the caller's. */
-static int open_again(int memory) {
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
-  return open(path, O_RDONLY | O_CLOEXEC);
-}
-
 /* Returns the command's descriptor, or -1 where a relay has to do. */
 static int copy_input(struct stream_files *files, int file) {
   struct stat status;
   if (fstat(file, &status) < 0 || !S_ISREG(status.st_mode) || status.st_size > COPY_MAX || !is_local(file)) return -1;
   off_t position = lseek(file, 0, SEEK_CUR);
   int memory = position < 0 ? -1 : memfd_create("stdin", MFD_CLOEXEC);
-  int copy = memory >= 0 && copy_all(file, memory) ? open_again(memory) : -1;
-  if (memory >= 0) close(memory);
-  if (copy < 0) return -1;
+  int copy = memory >= 0 && copy_all(file, memory) ? open(fd_path(memory).text, O_RDONLY | O_CLOEXEC) : -1; /* like the caller's */
+  if (close_with(memory, copy) < 0) return -1;
   (void)lseek(copy, position, SEEK_SET);
   files->source = fcntl(file, F_DUPFD_CLOEXEC, 3);
   files->copy = fcntl(copy, F_DUPFD_CLOEXEC, 3);

@@ -1,5 +1,7 @@
 #include "runner/streams.h"
 
+#include "lib/files.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -37,10 +39,7 @@ struct relation {
 static int read_relation(pid_t pid, struct relation *relation) {
   char path[64], text[512], state = 'Z';
   snprintf(path, sizeof path, "/proc/%d/stat", pid);
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-  if (fd >= 0) close(fd);
-  text[size < 0 ? 0 : size] = 0;
+  (void)read_small(AT_FDCWD, path, text, sizeof text);
   const char *rest = strrchr(text, ')');
   int found = rest ? sscanf(rest + 1, " %c %d %d %*d %*d %d", &state, &relation->parent, &relation->group, &relation->foreground) : 0;
   return found == 4 && !strchr("ZXx", state) ? 0 : -1;

@@ -25,7 +25,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,20 +87,16 @@ struct load {
 
 static int place_watch(void *of, uint32_t at, int directory) {
   struct load *load = of;
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", directory);
-  load->placed[at].watch = inotify_add_watch(load->events, path, DIRECTORY_EVENTS | IN_ONLYDIR | IN_EXCL_UNLINK);
+  load->placed[at].watch = inotify_add_watch(load->events, fd_path(directory).text, DIRECTORY_EVENTS | IN_ONLYDIR | IN_EXCL_UNLINK);
   if (load->placed[at].watch >= 0) return 0;
   load->failed = 1;
   return -1;
 }
 
 static size_t watches_max(void) {
-  char text[32] = "";
-  int fd = open("/proc/sys/fs/inotify/max_user_watches", O_RDONLY | O_CLOEXEC);
-  ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-  if (fd >= 0) close(fd);
-  return size > 0 ? strtoul(text, NULL, 10) / WATCHES_SHARE : 0;
+  char text[32];
+  (void)read_small(AT_FDCWD, "/proc/sys/fs/inotify/max_user_watches", text, sizeof text);
+  return strtoul(text, NULL, 10) / WATCHES_SHARE;
 }
 
 /* A client with the root of another zone would have that zone's index taken for this one's. */
@@ -404,8 +399,7 @@ static void serve(struct watcher *watcher) {
 }
 
 static int listen_in(int place) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/" WATCHER_SOCKET, place);
+  struct sockaddr_un address = socket_address(place, WATCHER_SOCKET);
   (void)unlinkat(place, WATCHER_SOCKET, 0); /* of one that was killed */
   int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   umask(077);

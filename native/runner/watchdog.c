@@ -18,7 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/arena.h"
 #include "lib/cgroup.h"
+#include "lib/clock.h"
 #include "lib/files.h"
 #include "lib/report-failure.h"
 
@@ -32,19 +34,8 @@ struct memory_file {
 /* /proc/PID/status is about 1.5 kB, smaps_rollup 800 bytes. */
 enum { PROC_FILE = 8192 };
 
-static long long now_ms(void) { return (long long)(now_ns() / 1000000); }
-
 /* A process may go away between any two looks; that is not an error, it just uses nothing any more. */
 static int is_gone(int error) { return error == ENOENT || error == ESRCH; }
-
-/* Makes room for one more element; the pointer stays valid for free() on failure. */
-static void *grow(void *elements, size_t count, size_t *room, size_t size) {
-  if (count < *room) return elements;
-  size_t more = *room == 0 ? 64 : *room * 2;
-  void *grown = realloc(elements, more * size);
-  if (grown != NULL) *room = more;
-  return grown;
-}
 
 /* Bytes on the line `Key:   N kB`, or -1. */
 static long long bytes_of(const char *text, const char *key) {
@@ -59,12 +50,7 @@ struct listed {
 };
 
 static int push(struct watchdog *watchdog, pid_t pid, pid_t parent) {
-  if (pid <= 0) return 0;
-  void *grown = grow(watchdog->listed, watchdog->listed_count, &watchdog->listed_room, sizeof *watchdog->listed);
-  if (grown == NULL) return -1;
-  watchdog->listed = grown;
-  watchdog->listed[watchdog->listed_count++] = (struct listed){pid, parent};
-  return 0;
+  return pid <= 0 ? 0 : append(watchdog->listed, watchdog->listed_count, &((struct listed){pid, parent}));
 }
 
 static int push_member(pid_t pid, void *data) { return push(data, pid, 0); }
@@ -76,9 +62,7 @@ static int push_children(struct watchdog *watchdog, int threads, const char *thr
   int fd = openat(threads, path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return is_gone(errno) ? 0 : -1;
   FILE *list = fdopen(fd, "r");
-  if (list == NULL) {
-    return close_with(fd, -1);
-  }
+  if (list == NULL) return close_with(fd, -1);
   setvbuf(list, text, _IOFBF, sizeof text);
   int result = 0, child;
   while (result == 0 && fscanf(list, "%d", &child) == 1) result = push(watchdog, (pid_t)child, parent);
@@ -96,12 +80,8 @@ struct process {
 
 /* Reads a file below a directory whole; the length, 0 when its process is gone, -1 otherwise. */
 static ssize_t read_file_at(int directory, const char *file, char text[PROC_FILE]) {
-  int fd = openat(directory, file, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return is_gone(errno) ? 0 : -1;
-  ssize_t length = read(fd, text, PROC_FILE - 1);
-  if (length < 0 && is_gone(errno)) length = 0;
-  text[length < 0 ? 0 : length] = '\0';
-  return close_with(fd, (int)length);
+  ssize_t length = read_small(directory, file, text, PROC_FILE);
+  return length < 0 && is_gone(errno) ? 0 : length;
 }
 
 /* The pages of a process or a thread. A process whose first thread has ended (pthread_exit) has no pages there: the others tell. */
@@ -135,11 +115,7 @@ static pid_t parent_of(int directory) {
 }
 
 static int add_file(struct watchdog *watchdog, dev_t device, ino_t inode, long long bytes) {
-  void *grown = grow(watchdog->files, watchdog->file_count, &watchdog->file_room, sizeof *watchdog->files);
-  if (grown == NULL) return -1;
-  watchdog->files = grown;
-  watchdog->files[watchdog->file_count++] = (struct memory_file){device, inode, bytes};
-  return 0;
+  return append(watchdog->files, watchdog->file_count, &((struct memory_file){device, inode, bytes}));
 }
 
 static int is_of_device(const struct watchdog *watchdog, dev_t device) {
@@ -264,9 +240,7 @@ static int visit_threads(struct watchdog *watchdog, int directory, struct proces
   pid_t shown = sight == GONE ? 0 : process->pid;
   int list = openat(directory, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0;
   DIR *threads = list < 0 ? NULL : fdopendir(list);
-  if (threads == NULL) {
-    return close_with(list, is_gone(errno) ? 0 : -1);
-  }
+  if (threads == NULL) return close_with(list, is_gone(errno) ? 0 : -1);
   struct dirent *thread;
   while (result == 0 && (thread = readdir(threads)) != NULL) {
     if (thread->d_name[0] == '.') continue;
@@ -284,14 +258,6 @@ static int is_ours(const struct watchdog *watchdog, const struct process *proces
   return process->pid == watchdog->engine || (watchdog->is_monitor && process->parent == watchdog->engine);
 }
 
-static int keep_process(struct watchdog *watchdog, const struct process *process) {
-  void *grown = grow(watchdog->processes, watchdog->process_count, &watchdog->process_room, sizeof *watchdog->processes);
-  if (grown == NULL) return -1;
-  watchdog->processes = grown;
-  watchdog->processes[watchdog->process_count++] = *process;
-  return 0;
-}
-
 /* Everything about one process at once, as soon as it is known: what is looked at later may be gone by then. */
 static int visit(struct watchdog *watchdog, const struct listed *listed, struct scan *scan) {
   char path[32];
@@ -306,7 +272,7 @@ static int visit(struct watchdog *watchdog, const struct listed *listed, struct 
   if (sight == CLOSED && is_ours(watchdog, &process)) sight = SEEN;
   note_sight(scan, sight);
   if (result == 0) result = visit_threads(watchdog, directory, &process, sight, scan);
-  return close_with(directory, result == 0 ? keep_process(watchdog, &process) : -1);
+  return close_with(directory, result == 0 ? append(watchdog->processes, watchdog->process_count, &process) : -1);
 }
 
 static int by_pid(const void *left, const void *right) {
@@ -316,13 +282,9 @@ static int by_pid(const void *left, const void *right) {
 
 /* Visited by earlier rounds, in order. */
 static int note_visited(struct watchdog *watchdog) {
-  while (watchdog->visited_room < watchdog->process_count) {
-    void *grown = grow(watchdog->visited, watchdog->visited_room, &watchdog->visited_room, sizeof *watchdog->visited);
-    if (grown == NULL) return -1;
-    watchdog->visited = grown;
-  }
-  for (size_t i = 0; i < watchdog->process_count; i++) watchdog->visited[i] = watchdog->processes[i].pid;
-  watchdog->visited_count = watchdog->process_count;
+  watchdog->visited_count = 0;
+  for (size_t i = 0; i < watchdog->process_count; i++)
+    if (append(watchdog->visited, watchdog->visited_count, &watchdog->processes[i].pid) < 0) return -1;
   if (watchdog->visited_count > 0) qsort(watchdog->visited, watchdog->visited_count, sizeof *watchdog->visited, by_pid);
   return 0;
 }
@@ -460,7 +422,7 @@ static int learn(struct watchdog *watchdog) {
 }
 
 int watchdog_init(struct watchdog *watchdog, pid_t engine, int group, long long limit) {
-  *watchdog = (struct watchdog){.engine = engine, .group = group, .limit = limit, .looked_ms = now_ms(), .foreign = host_shared_bytes()};
+  *watchdog = (struct watchdog){.engine = engine, .group = group, .limit = limit, .looked_ns = now_ns(), .foreign = host_shared_bytes()};
   if (group >= 0) return 0;
   int children = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC); /* access(2) would not ask Landlock */
   if (children < 0) return errno = ENOSYS, -1;
@@ -476,7 +438,7 @@ int watchdog_add_scratch(struct watchdog *watchdog, int tmpfs) {
   return -1;
 }
 
-int watchdog_is_due(const struct watchdog *watchdog) { return now_ms() - watchdog->looked_ms >= WATCHDOG_PAUSE_MS; }
+int watchdog_is_due(const struct watchdog *watchdog) { return now_ns() - watchdog->looked_ns >= WATCHDOG_PAUSE_MS * 1000000ull; }
 
 /* Counts looks in a row: one alone may be chance. */
 enum { CLOSED_SCANS = 2, MISSED_SCANS = 8, LONG_SCANS = 2 };
@@ -511,7 +473,7 @@ static long long processor_ns(void) {
 
 int watchdog_sample(struct watchdog *watchdog) {
   struct scan scan = {0};
-  watchdog->looked_ms = now_ms();
+  watchdog->looked_ns = now_ns();
   if (watchdog->memory_files == 0 && learn(watchdog) != 0) return -1;
   long long begun = processor_ns();
   if (scan_processes(watchdog, &scan) != 0) return -1;

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Most scratch file systems a run can count. */
@@ -49,19 +50,19 @@ struct watchdog {
   int scratch[WATCHDOG_SCRATCH];
   size_t scratch_count;
   long long cpu_usec;
-  long long looked_ms; /* CLOCK_MONOTONIC */
+  uint64_t looked_ns;  /* CLOCK_MONOTONIC */
   dev_t memory_files;  /* 0 until the first sample */
   int swap;
   long long foreign;  /* bytes of memory files that are not the run's, at their least */
   int closed_scans, missed_scans, long_scans; /* in a row: with something out of sight, and too long */
   struct listed *listed;
-  size_t listed_count, listed_room;
+  size_t listed_count;
   struct process *processes;
-  size_t process_count, process_room;
+  size_t process_count;
   pid_t *visited;
-  size_t visited_count, visited_room;
+  size_t visited_count;
   struct memory_file *files;
-  size_t file_count, file_room;
+  size_t file_count;
 };
 
 /* Gets ready to watch `limit` bytes of the run: the processes of the cgroup directory `group` (lib/cgroup.h), or with group -1 the

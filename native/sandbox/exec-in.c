@@ -1,6 +1,7 @@
 #include "sandbox/exec-in.h"
 
 #include "lib/children.h"
+#include "lib/files.h"
 #include "lib/init-protocol.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
@@ -68,10 +69,7 @@ static int holds(const struct tree *tree, pid_t pid) { return bsearch(&pid, tree
 static pid_t parent_of(const char *pid) {
   char path[64], stat[512];
   if ((size_t)snprintf(path, sizeof path, "/proc/%s/stat", pid) >= sizeof path) return 0;
-  int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t size = fd < 0 ? -1 : read(fd, stat, sizeof stat - 1);
-  if (fd >= 0) close(fd);
-  stat[size > 0 ? size : 0] = 0;
+  (void)read_small(AT_FDCWD, path, stat, sizeof stat);
   char *name_end = strrchr(stat, ')'); /* of a name that may hold anything; behind it a letter and the parent */
   return name_end && strlen(name_end) > 4 ? atoi(name_end + 4) : 0;
 }

@@ -251,9 +251,9 @@ static void require_unprivileged(void) {
 }
 
 static int above_of_init(int fd, const char *what) {
-  int moved = fcntl(fd, F_DUPFD_CLOEXEC, 32);
+  int moved = fd_above(fd, 32);
   if (moved < 0) fail("stage: descriptor", what);
-  return close_with(fd, moved);
+  return moved;
 }
 
 _Noreturn void host_root_stage(const struct stage *stage) {

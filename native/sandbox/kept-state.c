@@ -1,6 +1,7 @@
 #include "sandbox/kept-state.h"
 
 #include "lib/fd-message.h"
+#include "lib/files.h"
 #include "lib/launch-file.h"
 #include "lib/report-failure.h"
 #include "lib/sealed-memory.h"
@@ -36,8 +37,7 @@ static struct {
 static int open_sockets(void) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) < 0) return -1;
-  kept.ours = fcntl(ends[0], F_DUPFD_CLOEXEC, ABOVE), kept.theirs = fcntl(ends[1], F_DUPFD_CLOEXEC, ABOVE);
-  close(ends[0]), close(ends[1]);
+  kept.ours = fd_above(ends[0], ABOVE), kept.theirs = fd_above(ends[1], ABOVE);
   return kept.theirs < 0 ? -1 : 0;
 }
 

@@ -231,10 +231,7 @@ static int enter_namespaces(const struct launchfile *file) {
 /* 0 where it cannot be read. */
 static long read_setting(int proc, const char *path) {
   char text[32];
-  int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-  ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-  if (fd >= 0) close(fd);
-  text[size < 0 ? 0 : size] = 0;
+  (void)read_small(proc, path, text, sizeof text);
   return atol(text);
 }
 

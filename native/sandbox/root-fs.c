@@ -436,10 +436,8 @@ static const struct guard *covers_of_launch(struct staging *staging) {
 
 /* Before the first zone: a sandbox may need them later, when nothing can be made in its root any more. */
 static void make_empty(struct staging *staging, const char *path, int directory) {
-  char self[64];
   int point = open_point(staging, path, directory);
-  snprintf(self, sizeof self, "/proc/self/fd/%d", point);
-  if (chmod(self, directory ? 0555 : 0444) < 0) fail("stage: empty file", path);
+  if (chmod(fd_path(point).text, directory ? 0555 : 0444) < 0) fail("stage: empty file", path);
   close(point);
 }
 
@@ -478,10 +476,8 @@ static void cover(struct staging *staging, const struct entry *entry) {
 
 /* One that is there already, for writing. */
 static int open_file(struct staging *staging, const char *target) {
-  char path[64];
   int point = open_point(staging, target, 0);
-  snprintf(path, sizeof path, "/proc/self/fd/%d", point);
-  return close_with(point, open(path, O_WRONLY | O_CLOEXEC));
+  return close_with(point, open(fd_path(point).text, O_WRONLY | O_CLOEXEC));
 }
 
 /* -1 with EEXIST where it is there, or is not ours to make. */
@@ -546,9 +542,7 @@ static void make_directory(struct staging *staging, const struct entry *entry) {
   unsigned mode;
   if (parse_mode(entry->word[1], &mode) < 0) fail_with(EINVAL, "stage: mode", entry->word[0]);
   int directory = open_point(staging, entry->word[0], 1);
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", directory);
-  if (!is_ours(staging, directory) || chmod(path, mode) < 0) fail("stage: directory", entry->word[0]);
+  if (!is_ours(staging, directory) || chmod(fd_path(directory).text, mode) < 0) fail("stage: directory", entry->word[0]);
   close(directory);
 }
 

@@ -73,9 +73,7 @@ static int is_readonly(int fd) {
 }
 
 static int find_mount_point(int fd, struct held *held) {
-  char link[64];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  ssize_t length = readlink(link, held->mount_point, sizeof held->mount_point - 1);
+  ssize_t length = readlink(fd_path(fd).text, held->mount_point, sizeof held->mount_point - 1);
   if (length < 0) return errno;
   held->mount_point[length] = 0;
   return 0;

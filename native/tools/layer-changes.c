@@ -150,10 +150,8 @@ static int has_changed(const struct walk *walk, const struct stat *before) {
 
 /* An unreadable attribute counts as capabilities: for one in the name of another user namespace the kernel returns EOVERFLOW. */
 static int has_capabilities(int directory, const char *name) {
-  char path[64];
   int fd = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-  int has = fd < 0 || getxattr(path, "security.capability", NULL, 0) >= 0 || (errno != ENODATA && errno != EOPNOTSUPP);
+  int has = fd < 0 || getxattr(fd_path(fd).text, "security.capability", NULL, 0) >= 0 || (errno != ENODATA && errno != EOPNOTSUPP);
   return close_with(fd, has);
 }
 

@@ -268,11 +268,9 @@ static int inode_at(int directory, const char *name, ino_t *inode) {
 static int change_mode(const struct place *place, ino_t inode, mode_t from, mode_t to) {
   struct stat status;
   int fd = openat(place->directory, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  char path[64];
-  snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
   int done = fd < 0 || fstat(fd, &status) < 0 ? -1 : 0;
   if (done == 0 && (status.st_ino != inode || (status.st_mode & 07777) != from)) done = -1, errno = ESTALE;
-  if (done == 0) done = chmod(path, to);
+  if (done == 0) done = chmod(fd_path(fd).text, to);
   return close_with(fd, done);
 }
 
@@ -390,10 +388,8 @@ static int is_newer(const struct timespec *time, const struct timespec *done) {
 }
 
 static int give_back_time(const struct place *place, const struct step *step) {
-  char path[64];
   struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, step->parent};
-  snprintf(path, sizeof path, "/proc/self/fd/%d", place->directory);
-  return utimensat(AT_FDCWD, path, times, 0);
+  return utimensat(AT_FDCWD, fd_path(place->directory).text, times, 0);
 }
 
 static int take_back_step(struct journal *journal, const struct step *step) {

@@ -19,6 +19,7 @@
  *   runs lock MS               locks descriptor 3 (lib/file-lock.h), which stays with the open file; status 1 when another held it for MS milliseconds
  *   runs lock MS BYTES         the same, keeps room for BYTES at the end of descriptor 4, and unlocks: could a line be appended?
  */
+#include "lib/fd-message.h"
 #include "lib/file-lock.h"
 #include "lib/files.h"
 #include "lib/make-directory.h"
@@ -37,7 +38,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 /* A prune without other work waits for killed processes to end; large ones need a while to give their memory back. */
@@ -160,10 +160,9 @@ static int take_lock(const char *patience, const char *bytes) {
  * ECONNREFUSED, and it never gets one again: bind(2) makes a new file.
  */
 static int is_unbound(const char *path) {
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
   struct stat status;
   int file = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), client = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", file); /* of a path of any length */
+  struct sockaddr_un address = socket_address(file, ""); /* of a path of any length */
   int is_socket = file >= 0 && client >= 0 && fstat(file, &status) == 0 && S_ISSOCK(status.st_mode);
   int is_refused = is_socket && connect(client, (struct sockaddr *)&address, sizeof address) < 0 && errno == ECONNREFUSED;
   if (file >= 0) close(file);
