@@ -20,10 +20,10 @@ static int refuse(int fd, int error) {
 
 /* Whether both are of one mount; -1 where the kernel does not tell. */
 static int share_mount(int one, int other) {
-  struct statx_start first, second;
+  struct file_status first, second;
   if (sys_statx(one, &first) < 0 || sys_statx(other, &second) < 0) return -1;
-  if (!(first.mask & second.mask & STATX_HAS_MOUNT_ID)) return errno = ENOSYS, -1;
-  return first.mount_id == second.mount_id;
+  if (!(first.mask & second.mask & STATUS_MOUNT)) return errno = ENOSYS, -1;
+  return first.mount == second.mount;
 }
 
 /* A link is opened itself by O_PATH with O_NOFOLLOW, which only the caller may have asked for. */

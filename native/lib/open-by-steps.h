@@ -12,17 +12,25 @@
 /* The descriptor, or -1 with errno: ENOSYS for flags that cannot be kept by hand. */
 int open_by_steps(int directory, const char *path, uint64_t flags, uint64_t resolve);
 
-/* The part of struct statx (linux/stat.h, which cannot be included together with the C library's) that says whether it is a mount's root. */
-struct statx_start {
+/* struct statx (linux/stat.h, which cannot be included together with the C library's). */
+struct file_status {
   uint32_t mask, block_size;
   uint64_t attributes;
-  unsigned char between[128];
-  uint64_t mount_id; /* Linux 5.8 */
-  unsigned char rest[104];
+  uint32_t links, uid, gid;
+  uint16_t mode, spare;
+  uint64_t inode, size, blocks, attributes_mask;
+  struct {
+    int64_t seconds;
+    uint32_t nanoseconds;
+    int32_t spare;
+  } accessed, born, changed, modified;
+  uint32_t device_of[2], device[2];
+  uint64_t mount;
+  uint64_t more[13];
 };
-#define STATX_HAS_MOUNT_ID 0x00001000 /* STATX_MNT_ID, in `mask` */
-#define STATX_MOUNT_ROOT 0x00002000 /* STATX_ATTR_MOUNT_ROOT, Linux 5.8 */
+#define STATUS_MOUNT 0x00001000      /* STATX_MNT_ID, in `mask`: Linux 5.8 */
+#define STATUS_IS_MOUNTED 0x00002000 /* STATX_ATTR_MOUNT_ROOT, in `attributes`: Linux 5.8 */
 
-static inline int sys_statx(int fd, struct statx_start *status) {
+static inline int sys_statx(int fd, struct file_status *status) {
   return (int)syscall(SYS_statx, fd, "", AT_EMPTY_PATH, 0, status);
 }

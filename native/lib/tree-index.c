@@ -2,6 +2,7 @@
 
 #include "lib/fd-message.h"
 #include "lib/files.h"
+#include "lib/open-by-steps.h"
 #include "lib/seal.h"
 #include "lib/syscalls.h"
 #include "lib/tree-question.h"
@@ -24,56 +25,37 @@
 
 /* ---- the times of a directory ---- */
 
-/* struct statx (linux/stat.h, which cannot be included together with the C library's). */
-struct status {
-  uint32_t mask, block_size;
-  uint64_t attributes;
-  uint32_t links, uid, gid;
-  uint16_t mode, spare;
-  uint64_t inode, size, blocks, attributes_mask;
-  struct {
-    int64_t seconds;
-    uint32_t nanoseconds;
-    int32_t spare;
-  } accessed, born, changed, modified;
-  uint32_t device_of[2], device[2];
-  uint64_t mount;
-  uint64_t more[13];
-};
-
 #define STATUS_MODIFIED 0x00000040 /* STATX_MTIME */
 #define STATUS_CHANGED 0x00000080  /* STATX_CTIME */
 #define STATUS_INODE 0x00000100    /* STATX_INO */
-#define STATUS_MOUNT 0x00001000    /* STATX_MNT_ID, Linux 5.8 */
 #define STATUS_TYPE 0x00000001     /* STATX_TYPE */
 #define STATUS_MODE 0x00000002     /* STATX_MODE */
 #define STATUS_OF_FILE (STATUS_TYPE | STATUS_MODE | STATUS_CHANGED)
 #define STATUS_WANTED (STATUS_TYPE | STATUS_MODIFIED | STATUS_CHANGED | STATUS_INODE | STATUS_MOUNT)
 #define STATUS_DONT_SYNC 0x4000    /* AT_STATX_DONT_SYNC: the file systems that are trusted have nothing to ask */
 #define STATUS_NO_AUTOMOUNT 0x800  /* AT_NO_AUTOMOUNT */
-#define STATUS_IS_MOUNTED 0x2000   /* STATX_ATTR_MOUNT_ROOT, Linux 5.8 */
 
-static int ask(int at, const char *path, unsigned wanted, struct status *status) {
+static int ask(int at, const char *path, unsigned wanted, struct file_status *status) {
   int flags = AT_SYMLINK_NOFOLLOW | STATUS_NO_AUTOMOUNT | STATUS_DONT_SYNC | (path[0] ? 0 : AT_EMPTY_PATH);
   if (syscall(SYS_statx, at, path, flags, wanted, status) < 0) return -1;
   return (status->mask & wanted) == wanted ? 0 : -1;
 }
 
-static int look_up(int at, const char *path, struct status *status) { return ask(at, path, STATUS_WANTED, status) == 0 && S_ISDIR(status->mode) ? 0 : -1; }
+static int look_up(int at, const char *path, struct file_status *status) { return ask(at, path, STATUS_WANTED, status) == 0 && S_ISDIR(status->mode) ? 0 : -1; }
 
-static uint64_t device_of(const struct status *status) { return (uint64_t)status->device[0] << 32 | status->device[1]; }
+static uint64_t device_of(const struct file_status *status) { return (uint64_t)status->device[0] << 32 | status->device[1]; }
 
 /* Every other time is one that an index cannot hold. */
 static int fits(int64_t seconds) { return seconds > 0 && seconds <= UINT32_MAX; }
 
-static struct tree_state state_of(const struct status *status) {
+static struct tree_state state_of(const struct file_status *status) {
   int can_hold = fits(status->changed.seconds) && fits(status->modified.seconds);
   return (struct tree_state){can_hold ? status->inode : 0, {(uint32_t)status->changed.seconds, status->changed.nanoseconds}, {(uint32_t)status->modified.seconds, status->modified.nanoseconds}};
 }
 
 int tree_is_trusted(int zone, uint64_t *device, uint64_t *mount) {
   struct statfs file_system;
-  struct status status;
+  struct file_status status;
   if (fstatfs(zone, &file_system) < 0 || look_up(zone, "", &status) < 0) return 0;
   *device = device_of(&status);
   *mount = status.mount;
@@ -99,7 +81,7 @@ static int is_young(const struct tree_time *time, const struct timespec *begun) 
 }
 
 struct tree_state tree_state_of(int directory, uint64_t device, uint64_t mount, const struct timespec *begun) {
-  struct status status;
+  struct file_status status;
   if (look_up(directory, "", &status) < 0 || device_of(&status) != device || status.mount != mount) return (struct tree_state){0};
   struct tree_state state = state_of(&status);
   return is_young(&state.changed, begun) || is_young(&state.modified, begun) ? (struct tree_state){0} : state;
@@ -112,7 +94,7 @@ struct tree_file tree_file_of(const struct timespec *changed, const struct times
 
 /* A file that is mounted here has another name, by which it can change unseen by who watches the directory. */
 int tree_is_same_file(int directory, const char *name, const struct tree_file *file) {
-  struct status status;
+  struct file_status status;
   if (file->changed.seconds == 0 || ask(directory, name, STATUS_OF_FILE, &status) < 0 || !S_ISREG(status.mode) || (status.mode & (S_ISUID | S_ISGID)) || (status.attributes & STATUS_IS_MOUNTED)) return 0;
   return status.changed.seconds == file->changed.seconds && status.changed.nanoseconds == file->changed.nanoseconds;
 }
@@ -120,7 +102,7 @@ int tree_is_same_file(int directory, const char *name, const struct tree_file *f
 static int same_time(const struct tree_time *a, const struct tree_time *b) { return a->seconds == b->seconds && a->nanoseconds == b->nanoseconds; }
 
 int tree_is_same(int at, const char *path, const struct tree_index *index, const struct tree_state *state) {
-  struct status status;
+  struct file_status status;
   if (state->inode == 0 || look_up(at, path, &status) < 0 || device_of(&status) != index->device || status.mount != index->mount) return 0;
   struct tree_state now = state_of(&status);
   return now.inode == state->inode && same_time(&now.changed, &state->changed) && same_time(&now.modified, &state->modified);
@@ -223,7 +205,7 @@ void tree_name(char *name, size_t room, uint64_t device, uint64_t inode, uint64_
   snprintf(name, room, "%llx-%llx-%llx", (unsigned long long)device, (unsigned long long)inode, (unsigned long long)hides);
 }
 
-static int name_of(int zone, uint64_t hides, char *name, size_t room, struct status *status) {
+static int name_of(int zone, uint64_t hides, char *name, size_t room, struct file_status *status) {
   if (look_up(zone, "", status) < 0) return -1;
   tree_name(name, room, device_of(status), status->inode, hides);
   return 0;
@@ -242,7 +224,7 @@ static void seal_of(const struct tree_index *index, const unsigned char secret[S
   seal_for(secret, FORMAT, index->bytes + MAC_TEXT, index->size - MAC_TEXT, seal);
 }
 
-static int accept(struct tree_index *index, const struct status *root, uint64_t hides, const unsigned char secret[SECRET_BYTES]) {
+static int accept(struct tree_index *index, const struct file_status *root, uint64_t hides, const unsigned char secret[SECRET_BYTES]) {
   const struct head *head = (const struct head *)index->bytes;
   char seal[MAC_TEXT];
   seal_of(index, secret, seal);
@@ -254,14 +236,14 @@ static int accept(struct tree_index *index, const struct status *root, uint64_t 
 }
 
 /* Descriptor of the file, or -1. */
-static int open_kept(int place, int zone, uint64_t hides, struct status *root) {
+static int open_kept(int place, int zone, uint64_t hides, struct file_status *root) {
   char name[64];
   return place >= 0 && name_of(zone, hides, name, sizeof name, root) == 0 ? openat(place, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
 }
 
 void tree_read_kept(struct tree_index *index, int zone, uint64_t hides, const char *runs) {
   unsigned char secret[SECRET_BYTES];
-  struct status root;
+  struct file_status root;
   int place = tree_open_place(runs, 0, secret), fd = open_kept(place, zone, hides, &root);
   *index = (struct tree_index){0};
   if (fd >= 0 && (read_whole(index, fd) < 0 || !accept(index, &root, hides, secret))) tree_free(index);
@@ -283,7 +265,7 @@ int tree_map(struct tree_index *index, int memory, size_t size) {
 #define WATCHED_BYTES_MIN (64 << 10)
 
 /* 1 = a watcher has it. */
-static int borrow(struct tree_index *index, int place, int zone, uint64_t hides, const struct status *root) {
+static int borrow(struct tree_index *index, int place, int zone, uint64_t hides, const struct file_status *root) {
   struct tree_answer answer;
   int watcher = tree_connect(place), memory = zone;
   const struct tree_question question = {device_of(root), root->inode, root->mount, hides, 0};
@@ -298,7 +280,7 @@ static int borrow(struct tree_index *index, int place, int zone, uint64_t hides,
 
 void tree_read(struct tree_index *index, int zone, uint64_t hides, const char *runs) {
   unsigned char secret[SECRET_BYTES];
-  struct status root;
+  struct file_status root;
   struct stat status;
   int place = tree_open_place(runs, 0, secret), fd = open_kept(place, zone, hides, &root);
   int is_borrowed = fd >= 0 && fstat(fd, &status) == 0 && status.st_size >= WATCHED_BYTES_MIN && borrow(index, place, zone, hides, &root);
@@ -344,7 +326,7 @@ int tree_is_kept(const struct tree_index *index) { return index->bytes && index-
 void tree_keep(const struct tree_index *index, int zone, const char *runs) {
   char name[64];
   unsigned char secret[SECRET_BYTES];
-  struct status root;
+  struct file_status root;
   if (!tree_is_kept(index)) return;
   int place = tree_open_place(runs, 1, secret);
   if (place >= 0 && name_of(zone, index->hides, name, sizeof name, &root) == 0) {
@@ -361,7 +343,7 @@ void tree_keep(const struct tree_index *index, int zone, const char *runs) {
 void tree_forget(int zone, uint64_t hides, const char *runs) {
   char name[64];
   unsigned char secret[SECRET_BYTES];
-  struct status root;
+  struct file_status root;
   int place = tree_open_place(runs, 0, secret);
   if (place >= 0 && name_of(zone, hides, name, sizeof name, &root) == 0) (void)unlinkat(place, name, 0);
   if (place >= 0) close(place);

@@ -8,6 +8,8 @@
 
 static const unsigned char MAPPED[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
+const struct address ADDRESS_LOOPBACK[2] = {{{[10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1}}, {{[15] = 1}}};
+
 int address_is_v4(const struct address *address) { return memcmp(address->bytes, MAPPED, sizeof MAPPED) == 0; }
 
 struct address address_of_v4(uint32_t host_order) {
@@ -23,7 +25,7 @@ uint32_t address_v4(const struct address *address) {
   return host_order;
 }
 
-static int parse(const char *text, struct address *address) {
+int address_parse(const char *text, struct address *address) {
   struct in_addr v4;
   if (inet_pton(AF_INET6, text, address->bytes) == 1) return 0;
   if (inet_pton(AF_INET, text, &v4) != 1) return -1;
@@ -39,7 +41,7 @@ int address_parse_range(const char *text, struct address_range *range) {
   if (length >= sizeof address) return -1;
   memcpy(address, text, length);
   address[length] = 0;
-  if (parse(address, &range->first) < 0 || (text[length] && parse_number(text + length + 1, bits, &bits) < 0)) return -1;
+  if (address_parse(address, &range->first) < 0 || (text[length] && parse_number(text + length + 1, bits, &bits) < 0)) return -1;
   range->length = (unsigned)bits + offset;
   return 0;
 }

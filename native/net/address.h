@@ -16,6 +16,10 @@ struct address_range {
   unsigned length; /* bits of the prefix, of 128 */
 };
 
+extern const struct address ADDRESS_LOOPBACK[2]; /* 127.0.0.1 and ::1 */
+
+/* `192.0.2.1`, `2001:db8::1`; -1 for anything else. */
+int address_parse(const char *text, struct address *address);
 /* `192.0.2.1`, `192.0.2.0/24`, `2001:db8::/32`; -1 for anything else. */
 int address_parse_range(const char *text, struct address_range *range);
 int address_is_within(const struct address *address, const struct address_range *range);

@@ -38,13 +38,6 @@ static char *next_line(FILE *file, char line[LINE_BYTES]) {
   return line;
 }
 
-static int read_address(const char *text, struct address *address) {
-  struct address_range range;
-  if (strchr(text, '/') || address_parse_range(text, &range) < 0) return -1;
-  *address = range.first;
-  return 0;
-}
-
 static unsigned number_of(const char *option, const char *name, unsigned most, unsigned otherwise) {
   uint64_t number;
   size_t length = strlen(name);
@@ -61,7 +54,7 @@ static void read_options(char **rest, struct name_servers *servers) {
 
 static void read_server(char **rest, struct name_servers *servers) {
   char *text = strtok_r(NULL, SPACE, rest);
-  if (text && servers->count < NAME_SERVERS_MAX && read_address(text, &servers->address[servers->count]) == 0) servers->count++;
+  if (text && servers->count < NAME_SERVERS_MAX && address_parse(text, &servers->address[servers->count]) == 0) servers->count++;
 }
 
 int host_files_servers(struct name_servers *servers) {
@@ -91,7 +84,7 @@ int host_files_addresses(const char *name, struct address *addresses, int max) {
   if (open_file("/etc/hosts", &file) < 0) return -1;
   while (file && count < max && next_line(file, line)) {
     const char *address = strtok_r(line, SPACE, &rest);
-    if (address && is_named(&rest, name) && read_address(address, &addresses[count]) == 0) count++;
+    if (address && is_named(&rest, name) && address_parse(address, &addresses[count]) == 0) count++;
   }
   return close_file(file) < 0 ? -1 : count;
 }

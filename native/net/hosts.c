@@ -63,12 +63,12 @@ static int read_listed(const struct entry *entry) {
 
 /* Where a name leads. A name that no rule allows has no host, and needs none. */
 static int read_planned(const struct entry *entry) {
-  struct address_range range;
+  struct address address;
   struct host *host = hosts_find(entry->word[0]);
-  if (address_parse_range(entry->word[1], &range) < 0 || range.length != 128) return errno = EINVAL, -1;
+  if (address_parse(entry->word[1], &address) < 0) return errno = EINVAL, -1;
   if (!host) return 0;
   if (host->count == HOST_ADDRESSES_MAX) return errno = E2BIG, -1;
-  host->address[host->count++] = range.first;
+  host->address[host->count++] = address;
   host->state = HOST_FOUND;
   host->is_planned = 1;
   host->open_ports = strcmp(entry->word[2], "none") == 0 ? NULL : entry->word[2];
@@ -147,13 +147,10 @@ struct host *hosts_find_by_stand_in(uint32_t address) {
 }
 
 struct host *hosts_find_of_loopback(const struct address *address) {
-  static const char *const LOOPBACK[] = {"127.0.0.1", "::1", NULL};
   struct host *host = known_by("localhost");
   if (!host || !host->is_planned) return NULL;
-  for (const char *const *text = LOOPBACK; *text; text++) {
-    struct address_range own;
-    if (address_parse_range(*text, &own) == 0 && address_is_within(address, &own)) return host;
-  }
+  for (int i = 0; i < 2; i++)
+    if (memcmp(address, &ADDRESS_LOOPBACK[i], sizeof *address) == 0) return host;
   return NULL;
 }
 

@@ -34,13 +34,13 @@ static uint16_t port_of(const char *word) {
 }
 
 static int listen_at(const struct entry *entry, uint16_t port) {
-  struct address_range range;
+  struct address address;
   struct sockaddr_storage name;
   char place[96];
   int on = 1;
   snprintf(place, sizeof place, "%s port %u", entry->word[0], port);
-  if (address_parse_range(entry->word[0], &range) < 0 || range.length != 128) fail_with(EINVAL, STEP, place);
-  socklen_t size = address_to_socket(&range.first, port, &name);
+  if (address_parse(entry->word[0], &address) < 0) fail_with(EINVAL, STEP, place);
+  socklen_t size = address_to_socket(&address, port, &name);
   int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   /* Connections of a run before may still be in TIME_WAIT. Two listeners cannot share a port by it. */
   if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0) fail(STEP, place);

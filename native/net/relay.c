@@ -345,14 +345,10 @@ static struct connection *new_connection(int fd) {
 }
 
 int relay_to_server(int client, uint16_t port, struct net_row *row) {
-  static const char *const LOOPBACK[] = {"127.0.0.1", "::1"};
   struct connection *connection = new_connection(client);
   if (!connection) return -1;
-  for (connection->count = 0; connection->count < 2; connection->count++) {
-    struct address_range range;
-    if (address_parse_range(LOOPBACK[connection->count], &range) < 0) abort();
-    connection->address[connection->count] = range.first;
-  }
+  memcpy(connection->address, ADDRESS_LOOPBACK, sizeof ADDRESS_LOOPBACK);
+  connection->count = 2;
   connection->is_published = 1;
   connection->port = port;
   connection->row = row;

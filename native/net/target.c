@@ -9,13 +9,10 @@
 
 static int read_address(const char *text, size_t size, struct target *target) {
   char copy[ADDRESS_TEXT_MAX];
-  struct address_range range;
-  if (size >= sizeof copy || memchr(text, 0, size) || memchr(text, '/', size)) return -1;
+  if (size >= sizeof copy || memchr(text, 0, size)) return -1;
   memcpy(copy, text, size);
   copy[size] = 0;
-  if (address_parse_range(copy, &range) < 0) return -1;
-  target->address = range.first;
-  return 0;
+  return address_parse(copy, &target->address);
 }
 
 int target_read_host(const char *text, size_t size, int is_bracketed, struct target *target) {

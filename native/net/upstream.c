@@ -17,14 +17,12 @@ static const char *authorization;
 static struct rules direct;
 
 static int read_place(const struct entry *entry) {
-  struct address_range range;
   uint64_t port;
   if (parse_number(entry->word[1], UINT16_MAX, &port) < 0 || port == 0) return -1;
   proxy_port = (uint16_t)port;
   authorization = strcmp(entry->word[2], "none") == 0 ? NULL : entry->word[2];
-  if (address_parse_range(entry->word[0], &range) < 0) return host_name_canonical(entry->word[0], strlen(entry->word[0]), proxy.name);
-  if (range.length != 128) return -1;
-  proxy.address[proxy.count++] = range.first;
+  if (address_parse(entry->word[0], &proxy.address[0]) < 0) return host_name_canonical(entry->word[0], strlen(entry->word[0]), proxy.name);
+  proxy.count = 1;
   proxy.state = HOST_FOUND;
   return proxy.is_planned = 1, 0;
 }

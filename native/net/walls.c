@@ -1,6 +1,7 @@
 #include "net/walls.h"
 
 #include "lib/filter-steps.h"
+#include "lib/landlock.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 
@@ -57,17 +58,7 @@ static unsigned bound_resources(void) {
 
 /* ---- Landlock ---- */
 
-/* As of ABI 6; the kernel's own headers may be older. */
-struct rules {
-  uint64_t handled_fs, handled_net, scoped;
-};
 #define READ_FILE_AND_DIRECTORY (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define RIGHTS_V1 ((1ull << 13) - 1)
-#define RIGHT_REFER (1ull << 13)    /* 2 */
-#define RIGHT_TRUNCATE (1ull << 14) /* 3 */
-#define RIGHT_IOCTL (1ull << 15)    /* 5 */
-#define RIGHT_BIND_TCP (1ull << 0)  /* 4 */
-#define SCOPES (3ull)               /* 6: abstract sockets, signals */
 
 static void allow_reading(int rules, const char *path) {
   struct landlock_path_beneath_attr beneath = {.allowed_access = READ_FILE_AND_DIRECTORY};
@@ -97,10 +88,10 @@ static void allow_resolver_files(int rules) {
 static void hide_files(void) {
   long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
   if (abi < 1) return;
-  struct rules wanted = {.handled_fs = RIGHTS_V1 | (abi >= 2 ? RIGHT_REFER : 0) | (abi >= 3 ? RIGHT_TRUNCATE : 0) | (abi >= 5 ? RIGHT_IOCTL : 0),
-                         .handled_net = abi >= 4 ? RIGHT_BIND_TCP : 0,
-                         .scoped = abi >= 6 ? SCOPES : 0};
-  size_t size = abi >= 6 ? sizeof wanted : abi >= 4 ? offsetof(struct rules, scoped) : offsetof(struct rules, handled_net);
+  uint64_t files = RIGHTS_OF_FIRST | (abi >= 2 ? RIGHT_REFER : 0) | (abi >= 3 ? RIGHT_TRUNCATE : 0) | (abi >= 5 ? RIGHT_IOCTL_DEVICE : 0);
+  struct landlock_rules wanted = {
+      .handled_fs = files, .handled_net = abi >= 4 ? NET_BIND_TCP : 0, .scoped = abi >= 6 ? SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS : 0};
+  size_t size = abi >= 6 ? sizeof wanted : abi >= 4 ? offsetof(struct landlock_rules, scoped) : offsetof(struct landlock_rules, handled_net);
   int rules = (int)syscall(SYS_landlock_create_ruleset, &wanted, size, 0);
   if (rules < 0) fail("net: landlock", "");
   allow_resolver_files(rules);

@@ -1,9 +1,9 @@
 #include "sandbox/confine.h"
 
 #include "lib/init-protocol.h"
+#include "lib/landlock.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
-#include "sandbox/landlock.h"
 
 #include <errno.h>
 #include <linux/audit.h>

@@ -28,9 +28,9 @@ int cover_clone(int source, const char *path) {
 /* ---- protected paths ---- */
 
 static int is_mount_root(int fd) {
-  struct statx_start status;
+  struct file_status status;
   if (sys_statx(fd, &status) < 0) fail("stage: statx", "");
-  return (status.attributes & STATX_MOUNT_ROOT) != 0;
+  return (status.attributes & STATUS_IS_MOUNTED) != 0;
 }
 
 /* Puts `tree` over `fd`, and takes its place: a mount point can be neither renamed nor removed. */

@@ -3,11 +3,11 @@
 #include "lib/covers.h"
 #include "lib/files.h"
 #include "lib/init-protocol.h"
+#include "lib/landlock.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
 #include "sandbox/confine.h"
 #include "sandbox/idmap.h"
-#include "sandbox/landlock.h"
 #include "sandbox/namespaces.h"
 
 #include <dirent.h>

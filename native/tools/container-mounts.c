@@ -63,8 +63,8 @@ static int is_inode(int fd, const struct held *held) {
 }
 
 static int is_mount(int fd) {
-  struct statx_start status = {.attributes = 0};
-  return sys_statx(fd, &status) == 0 && (status.attributes & STATX_MOUNT_ROOT);
+  struct file_status status = {.attributes = 0};
+  return sys_statx(fd, &status) == 0 && (status.attributes & STATUS_IS_MOUNTED);
 }
 
 static int is_readonly(int fd) {

@@ -7,6 +7,7 @@ struct landlock_rules {
   uint64_t handled_fs, handled_net, scoped;
 };
 
+#define RIGHTS_OF_FIRST ((1ull << 13) - 1)
 #define RIGHT_MAKE_SOCK (1ull << 9)
 #define RIGHT_MAKE_FIFO (1ull << 10)
 #define RIGHT_REFER (1ull << 13)
