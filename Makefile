@@ -256,7 +256,7 @@ LIBRARY_OBJECTS := $(patsubst %.c,build/unit/%.o,$(shell grep -L '^int main' nat
 TARGET_OBJECTS := $(patsubst %.c,build/unit/%.o,$(wildcard tests/fuzz/*.c))
 
 # What tests run in sandboxes, static: nothing else need be visible there.
-GUESTS := $(addprefix build/drivers/guests/,$(notdir $(basename $(wildcard tests/adversary/programs/*.c))) apply-filter deceive-observer detach hide-memory make-calls plant-root)
+GUESTS := $(addprefix build/drivers/guests/,$(notdir $(basename $(wildcard tests/adversary/programs/*.c))) apply-filter be-dirty deceive-observer detach hide-memory make-calls plant-root)
 
 drivers: $(DRIVERS:%=build/drivers/%) $(GUESTS) build/drivers/native/answer-small $(TARGET_OBJECTS) ## the programs by which system tests ask the native part; the targets of make fuzz are compiled, too
 	@:

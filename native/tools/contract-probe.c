@@ -416,20 +416,6 @@ static void print_arguments(char **words) {
   }
 }
 
-/* The worst of callers: every signal ignored and blocked, a mask of 0777, descriptors 9 and 1000 open. For use outside. */
-static void become_dirty(char **words) {
-  /* The kernel's own calls and structures: the C library leaves out the signals that its threads use. */
-  static const uintptr_t ignore[4] = {(uintptr_t)SIG_IGN};
-  static const uint64_t all = ~0ull;
-  for (int signal = 1; signal < NSIG; signal++) syscall(SYS_rt_sigaction, signal, ignore, NULL, sizeof all);
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof all);
-  umask(0777);
-  int leak = open("/", O_RDONLY | O_DIRECTORY);
-  dup2(leak, 9), dup2(leak, 1000);
-  execv(words[0], words);
-  print_result(words[0], -1);
-}
-
 /* ---- sockets ---- */
 
 static void connect_port(const char *port) {
@@ -496,7 +482,6 @@ static int try_one(const char *name, int count, char **words) {
   else if (strcmp(name, "descriptors") == 0) print_descriptors();
   else if (strcmp(name, "arguments") == 0) print_arguments(words);
   else if (strcmp(name, "i386") == 0) call_i386();
-  else if (strcmp(name, "dirty") == 0 && count > 0) become_dirty(words);
   else return 0;
   return 1;
 }

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import { statusValue } from '../../src/doctor/contract-types.ts'
 import { cliWords } from '../support/cli.ts'
 import { temporaryDirectory } from '../support/directory.ts'
+import { guest } from '../support/driver.ts'
 import { describeWith, testWith } from '../support/needs.ts'
 import { makeTestSite, PROBE, sh, words } from './chain.ts'
 import { planOnce, supervised } from './launch.ts'
@@ -17,7 +18,7 @@ describeWith('userns', 'a command', () => {
     const site = await makeTestSite()
     const look = `${PROBE} descriptors; cat /proc/self/status; umask`
     const launch = (await planOnce({ site, engine: 'unshare', command: sh(look) })).launch()
-    const { stdout } = await supervised(launch, [site.probe, 'dirty'])
+    const { stdout } = await supervised(launch, [guest('be-dirty')])
     const text = Buffer.from(stdout.head).toString()
     expect(text).toMatch(/^0\n1\n2\nName:/)
     expect(SIGNALS.map((name) => statusValue(text, name))).toEqual(SIGNALS.map(() => '0000000000000000'))
@@ -27,9 +28,9 @@ describeWith('userns', 'a command', () => {
   testWith('bwrap', 'control: without the chain descriptors and ignored signals arrive', async () => {
     const site = await makeTestSite()
     const look = sh(`${site.probe} descriptors; cat /proc/self/status; kill -9 $PPID`)
-    const argv = ['dirty', '/usr/bin/env', 'bwrap', '--dev-bind', '/', '/', '--die-with-parent', ...look]
+    const argv = ['/usr/bin/env', 'bwrap', '--dev-bind', '/', '/', '--die-with-parent', ...look]
     // With SIGCHLD ignored it would wait for its child without end.
-    const { stdout } = await execa(site.probe, argv, { reject: false })
+    const { stdout } = await execa(guest('be-dirty'), argv, { reject: false })
     expect(stdout).toMatch(/^1000$/m)
     expect(statusValue(stdout, 'SigIgn')).not.toMatch(/^0+$/)
   })
