@@ -1,5 +1,6 @@
 #include "client/capture.h"
 
+#include "lib/clock.h"
 #include "lib/files.h"
 #include "lib/sealed-memory.h"
 #include "lib/syscalls.h"
@@ -9,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 /* The same as in src/backends/child-process.ts: milliseconds of silence, and at most, that a process gets that holds a pipe open. */
 #define DRAIN_MS 100
@@ -107,16 +107,10 @@ void capture_read(struct capture *capture, const struct pollfd watched[CAPTURE_P
   if (watched[1].revents) read_stream(&capture->stream[1]);
 }
 
-static long long now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
 static void read_rest(struct capture *capture) {
   struct pollfd watched[CAPTURE_POLLS];
   for (int i = 0; i < CAPTURE_POLLS; i++) drop(&capture->stream[i].theirs);
-  for (long long last = now_ms() + DRAIN_MOST_MS; now_ms() < last;) {
+  for (uint64_t last = now_ns() + DRAIN_MOST_MS * 1000000ull; now_ns() < last;) {
     capture_watch(capture, watched);
     if (watched[0].fd < 0 && watched[1].fd < 0) return;
     int ready = poll(watched, CAPTURE_POLLS, DRAIN_MS);

@@ -1,5 +1,6 @@
 #include "client/exec-in-result.h"
 
+#include "lib/text.h"
 #include "client/result.h"
 
 #include <errno.h>
@@ -12,10 +13,8 @@
 
 /* ---- the plan ---- */
 
-static void add(FILE *out, const char *word) { fwrite(word, 1, strlen(word) + 1, out); }
-
 /* The words for people of a run that ends for this reason. */
-static void add_reason(FILE *out, const char *reason, const char *message, const char *hint) { add(out, "reason"), add(out, reason), add(out, message), add(out, hint); }
+static void add_reason(FILE *out, const char *reason, const char *message, const char *hint) { put_word(out, "reason"), put_word(out, reason), put_word(out, message), put_word(out, hint); }
 
 /* Of STATE_*; empty for the others. */
 static const char *const WARNINGS[] = {
@@ -29,8 +28,8 @@ static const char *warning(unsigned state) { return state <= STATE_TOO_LARGE ? W
 
 static void add_result(FILE *out, const struct exec_in_words *words, const char *said) {
   if (!words->form) return;
-  add(out, "capture"), add(out, OUTPUT_CAP);
-  add(out, "result"), add(out, words->form);
+  put_word(out, "capture"), put_word(out, OUTPUT_CAP);
+  put_word(out, "result"), put_word(out, words->form);
   const char *quote = said[0] ? "\"" : "";
   fprintf(out, "\"sandbox\":\"%s\",\"warnings\":[%s%s%s]%c", words->name, quote, said, quote, 0); /* neither has a character that JSON escapes */
 }
@@ -43,12 +42,12 @@ static int make_plan(const struct exec_in_words *words, const char *said, struct
   FILE *out = open_memstream(&bytes, &size);
   if (!out) return -1;
   snprintf(stopped, sizeof stopped, "stopped after %s (--timeout)", words->timeout ? words->timeout : "");
-  add(out, LAUNCH_FILE_MAGIC);
+  put_word(out, LAUNCH_FILE_MAGIC);
   add_result(out, words, said);
   add_reason(out, "timeout", stopped, "raise --timeout");
   add_reason(out, "seccomp", "killed by the system call filter", "llm-do run --seccomp nested ..., or a 64-bit build of the program");
   add_reason(out, "lost", "the sandbox has ended before the command, or has not taken it", "llm-do ps --ended");
-  add(out, "end");
+  put_word(out, "end");
   return fclose(out) == 0 ? launchfile_check(bytes, size, file, &problem) : -1;
 }
 

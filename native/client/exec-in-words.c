@@ -5,6 +5,7 @@
 #include "lib/init-protocol.h"
 #include "lib/launch-file.h"
 #include "lib/sealed-memory.h"
+#include "lib/text.h"
 #include "lib/utf8.h"
 
 #include <stdio.h>
@@ -121,8 +122,6 @@ int exec_in_read(char **at, struct exec_in_words *words) {
 
 /* ---- the request ---- */
 
-static void put_word(FILE *out, const char *word) { fwrite(word, 1, strlen(word) + 1, out); }
-
 /* The variables that come without being named: 0 or 1 each. */
 static int takes_term(const struct exec_in_words *words) { return getenv("TERM") && !has_variable(words, "TERM"); }
 static int moves(const struct exec_in_words *words) { return words->directory && !has_variable(words, "PWD"); }
@@ -139,12 +138,8 @@ static void put_block(FILE *out, const struct exec_in_words *words) {
 }
 
 int exec_in_block(const struct exec_in_words *words) {
-  char *bytes = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&bytes, &size);
+  FILE *out = text_begin();
   if (!out) return -1;
   put_block(out, words);
-  int fd = fclose(out) == 0 ? memory_sealed(bytes, size, "command") : -1;
-  free(bytes);
-  return fd;
+  return text_sealed("command");
 }

@@ -3,6 +3,7 @@
 #include "lib/files.h"
 #include "lib/report-failure.h"
 #include "lib/syscalls.h"
+#include "lib/text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -111,16 +112,11 @@ static int is_system(const char *directory) {
   return 0;
 }
 
-static int is_within(const char *path, const char *above) {
-  size_t length = strlen(above);
-  return strncmp(path, above, length) == 0 && (path[length] == '/' || path[length] == 0);
-}
-
 /* No sandbox is given `/` to write to, so being there or naming it proves nothing. */
 static const char *planted(const struct search *search, const char *path) {
-  if (strcmp(search->directory, "/") != 0 && is_within(path, search->directory)) return "at or below the current directory";
+  if (strcmp(search->directory, "/") != 0 && is_at_or_below(path, search->directory)) return "at or below the current directory";
   for (size_t i = 0; i < search->named_count; i++)
-    if (is_within(path, search->named[i])) return "at or below a path of the command line";
+    if (is_at_or_below(path, search->named[i])) return "at or below a path of the command line";
   return NULL;
 }
 

@@ -22,30 +22,26 @@ static size_t count(char *const *words) {
   return n;
 }
 
-/* Each word with its NUL. */
-static int write_words(FILE *file, char *const *words) {
-  for (; *words; words++)
-    if (fwrite(*words, 1, strlen(*words) + 1, file) != strlen(*words) + 1) return -1;
-  return 0;
+static void write_words(FILE *file, char *const *words) {
+  for (; *words; words++) put_word(file, *words);
 }
 
 /* The outcome's descriptor, our parent, how many words and variables follow, then those: each ended by NUL. */
-static int write_call(FILE *file, const struct node_call *handover) {
+static void write_call(FILE *file, const struct node_call *handover) {
   char *first[] = {(char *)(uintptr_t)handover->first, NULL};
   size_t words = count(first) + count(handover->words);
-  if (fprintf(file, "%d%c%d%c%zu%c%zu%c", handover->outcome, 0, handover->parent, 0, words, 0, count(environ), 0) < 0) return -1;
-  return write_words(file, first) || write_words(file, handover->words) || write_words(file, environ) ? -1 : 0;
+  fprintf(file, "%d%c%d%c%zu%c%zu%c", handover->outcome, 0, handover->parent, 0, words, 0, count(environ), 0);
+  write_words(file, first), write_words(file, handover->words), write_words(file, environ);
 }
 
 /* For node, and never one of the standard streams, which a caller may have closed. */
 static int above_streams(int fd) { return fd < 0 ? -1 : fcntl(fd, F_DUPFD, 3); }
 
 static int call_file(const struct node_call *handover) {
-  size_t size;
   FILE *file = text_begin();
-  int failed = !file || write_call(file, handover);
-  char *bytes = file ? text_end(&size) : NULL;
-  return failed || !bytes ? -1 : above_streams(memory_sealed(bytes, size, "call"));
+  if (!file) return -1;
+  write_call(file, handover);
+  return above_streams(text_sealed("call"));
 }
 
 /* By the kernel's link: "." would be searched by its mode, and a directory that was removed still has a place. */

@@ -8,6 +8,7 @@
 #include "lib/inherited.h"
 #include "lib/seal.h"
 #include "lib/status.h"
+#include "lib/text.h"
 #include "runner/freshness.h"
 
 #include <errno.h>
@@ -66,31 +67,11 @@ static int claim_any(int pool) {
 
 /* ---- the command ---- */
 
-static char *put_words(char *at, char **words) {
-  for (; *words; words++) at = stpcpy(at, *words) + 1;
-  return at;
-}
-
-static size_t size_of(char **words, size_t *count) {
-  size_t size = 0;
-  for (*count = 0; words[*count]; (*count)++) size += strlen(words[*count]) + 1;
-  return size;
-}
-
 /* umask(2) is the only way to read it; this process has one thread. */
 static unsigned own_umask(void) {
   mode_t mask = umask(0);
   umask(mask);
   return mask;
-}
-
-static char *command_block(char **command, char **env, size_t *size) {
-  size_t arguments, variables, room = size_of(command, &arguments) + size_of(env, &variables) + 64;
-  char *block = malloc(room);
-  if (!block) return NULL;
-  int used = sprintf(block, "%zu%c%zu%c%u%c", arguments, 0, variables, 0, own_umask(), 0);
-  *size = (size_t)(put_words(put_words(block + used, command), env) - block);
-  return block;
 }
 
 /* The plan and the command in one message: it wakes the sandbox once. */
@@ -105,7 +86,7 @@ struct message {
 static int write_message(struct message *message, const struct claimant *claimant) {
   size_t size;
   capture_streams(claimant->capture, message->given);
-  message->block = command_block(claimant->command, claimant->env, &size);
+  message->block = command_block(claimant->command, claimant->env, own_umask(), &size);
   if (!message->block || size > FRAME_RUN_MAX) return -1;
   message->run = (struct frame){FRAME_RUN, (uint32_t)size};
   return 0;

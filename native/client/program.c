@@ -1,6 +1,7 @@
 #include "client/program.h"
 
 #include "lib/files.h"
+#include "lib/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,11 +27,6 @@ static int is_of_toolchain(const char *path) {
   for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
     if (has_word(path, WORDS[i])) return 1;
   return 0;
-}
-
-static int is_within(const char *path, const char *directory) {
-  size_t length = strlen(directory);
-  return strncmp(path, directory, length) == 0 && (path[length] == 0 || path[length] == '/');
 }
 
 static int ends_with(const char *text, const char *end) {
@@ -128,8 +124,8 @@ int program_is_shown(const struct program *program, const struct launchfile *fil
   size_t position = 0;
   if (!program->real[0]) return 1;
   for (size_t i = 0; i < sizeof SYSTEM / sizeof *SYSTEM; i++)
-    if (is_within(program->real, SYSTEM[i])) return 1;
+    if (is_at_or_below(program->real, SYSTEM[i])) return 1;
   while (launchfile_next_of(file, V_ZONE, &position, &entry))
-    if (is_within(program->real, entry.word[0])) return 1;
+    if (is_at_or_below(program->real, entry.word[0])) return 1;
   return 0;
 }

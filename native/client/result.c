@@ -1,6 +1,7 @@
 #include "client/result.h"
 
 #include "lib/files.h"
+#include "lib/text.h"
 #include "lib/utf8.h"
 
 #include <ctype.h>
@@ -63,11 +64,6 @@ int result_read(struct result *result) {
 static int has_failed(const struct result *result) { return result->ending.exit_code != 0; }
 
 /* ---- hidden paths ---- */
-
-static int is_at_or_below(const char *path, const char *top) {
-  size_t length = strlen(top);
-  return strncmp(path, top, length) == 0 && (path[length] == 0 || path[length] == '/');
-}
 
 /* A directory or a tmpfs that the sandbox makes holds nothing of the host. */
 static int shows(const struct entry *entry, const char *path) {

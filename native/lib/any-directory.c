@@ -5,6 +5,7 @@
 #include "lib/seal.h"
 #include "lib/sha256.h"
 #include "lib/syscalls.h"
+#include "lib/text.h"
 #include "lib/utf8.h"
 
 #include <dirent.h>
@@ -20,8 +21,7 @@
 #define REPLACEMENT "\xef\xbf\xbd"
 
 static int is_within(const char *path, const char *directory) {
-  size_t length = strcmp(directory, "/") == 0 ? 0 : strlen(directory);
-  return strncmp(path, directory, length) == 0 && (path[length] == 0 || path[length] == '/');
+  return strcmp(directory, "/") == 0 || is_at_or_below(path, directory);
 }
 
 static const char *because(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -86,18 +86,12 @@ size_t places_write(const struct places *places, char bytes[static PLACES_BYTES_
   return (size_t)(at - bytes);
 }
 
-static const char *next_word(const char **at, const char *end) {
-  const char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
-  if (nul) *at = nul + 1;
-  return nul ? word : "";
-}
-
 static int read_place(struct place *place, const char **at, const char *end) {
-  const char *path = next_word(at, end);
+  const char *path = take_word(at, end);
   uint64_t number[4];
   for (int i = 0; i < 4; i++)
-    if (parse_number(next_word(at, end), i < 2 ? UINT64_MAX : UINT32_MAX, &number[i]) < 0) return -1;
-  if (!is_tidy(path) || strlen(path) >= sizeof place->path) return -1;
+    if (take_number(at, end, i < 2 ? UINT64_MAX : UINT32_MAX, &number[i]) < 0) return -1;
+  if (!path || !is_tidy(path) || strlen(path) >= sizeof place->path) return -1;
   memcpy(place->path, path, strlen(path) + 1);
   place->status = (struct stat){.st_dev = number[0], .st_ino = number[1], .st_uid = (uid_t)number[2], .st_gid = (gid_t)number[3]};
   return 0;

@@ -3,6 +3,7 @@
 #include "lib/fd-message.h"
 #include "lib/files.h"
 #include "lib/sealed-memory.h"
+#include "lib/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,29 +24,23 @@ int covers_are_sent(const struct launchfile *file) {
 
 /* ---- out ---- */
 
-static void put_text(FILE *out, const char *text) { fwrite(text, 1, strlen(text) + 1, out); }
-
 /* The number of covers, the target, and of each cover what it is and its path. */
 static void put_zone(FILE *out, const struct guard_zone *zone) {
   fwrite(&zone->covers, sizeof zone->covers, 1, out);
-  put_text(out, zone->target);
+  put_word(out, zone->target);
   for (size_t i = 0; i < zone->covers; i++) {
     struct guard_cover cover = zone->cover[i];
     cover.path = NULL; /* ours means nothing there */
     fwrite(&cover, sizeof cover, 1, out);
-    put_text(out, zone->cover[i].path);
+    put_word(out, zone->cover[i].path);
   }
 }
 
 static int sealed_covers(const struct guard *guard) {
-  char *bytes = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&bytes, &size);
+  FILE *out = text_begin();
   if (!out) return -1;
   for (size_t i = 0; i < guard->zones; i++) put_zone(out, &guard->zone[i]);
-  int fd = fclose(out) == 0 ? memory_sealed(bytes, size, "covers") : -1;
-  free(bytes);
-  return fd;
+  return text_sealed("covers");
 }
 
 int covers_send(int socket, const struct guard *guard) {
@@ -67,26 +62,19 @@ static int take(struct reading *reading, void *to, size_t size) {
   return 1;
 }
 
-/* NULL where no text ends. */
-static const char *take_text(struct reading *reading) {
-  const char *text = reading->at, *end = memchr(text, 0, (size_t)(reading->end - text));
-  if (end) reading->at = end + 1;
-  return end ? text : NULL;
-}
-
 /* NULL where they are not all there. */
 static struct guard_cover *take_covers(struct reading *reading, size_t count) {
   if (count > (size_t)(reading->end - reading->at) / sizeof(struct guard_cover)) return NULL;
   struct guard_cover *covers = calloc(count + 1, sizeof *covers);
   if (!covers) return NULL;
   for (size_t i = 0; i < count; i++)
-    if (!take(reading, &covers[i], sizeof *covers) || !(covers[i].path = take_text(reading))) return free(covers), NULL;
+    if (!take(reading, &covers[i], sizeof *covers) || !(covers[i].path = take_word(&reading->at, reading->end))) return free(covers), NULL;
   return covers;
 }
 
 static int take_zone(struct reading *reading, struct guard *guard) {
   struct guard_zone zone = {.fd = -1, .open = ""};
-  if (!take(reading, &zone.covers, sizeof zone.covers) || !(zone.target = take_text(reading))) return -1;
+  if (!take(reading, &zone.covers, sizeof zone.covers) || !(zone.target = take_word(&reading->at, reading->end))) return -1;
   zone.cover = take_covers(reading, zone.covers);
   return zone.cover && append(guard->zone, guard->zones, &zone) == 0 ? 0 : (free(zone.cover), -1);
 }

@@ -1,5 +1,7 @@
 #include "lib/launch-file.h"
 
+#include "lib/text.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +170,11 @@ static int parse_base(const char *word, int base, uint64_t max, uint64_t *number
 }
 
 int parse_number(const char *word, uint64_t max, uint64_t *number) { return parse_base(word, 10, max, number); }
+
+int take_number(const char **at, const char *end, uint64_t max, uint64_t *number) {
+  const char *word = take_word(at, end);
+  return word ? parse_number(word, max, number) : -1;
+}
 
 int parse_mode(const char *word, unsigned *mode) {
   uint64_t number;

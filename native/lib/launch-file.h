@@ -62,6 +62,8 @@ int launchfile_has_filter(const struct launchfile *file);
 
 /* A decimal number of at most `max`; -1 for anything else. */
 int parse_number(const char *word, uint64_t max, uint64_t *number);
+/* The word at *at as one (lib/text.h); -1 also where none is left before `end`. */
+int take_number(const char **at, const char *end, uint64_t max, uint64_t *number);
 /* Octal permission bits. */
 int parse_mode(const char *word, unsigned *mode);
 

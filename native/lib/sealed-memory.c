@@ -1,6 +1,7 @@
 #include "lib/sealed-memory.h"
 
 #include "lib/files.h"
+#include "lib/text.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -15,4 +16,10 @@ int memory_sealed(const char *bytes, size_t size, const char *what) {
   int fd = memfd_create(what, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0 || fill(fd, bytes, size) == 0) return fd;
   return close_with(fd, -1);
+}
+
+int text_sealed(const char *what) {
+  size_t size;
+  const char *bytes = text_end(&size);
+  return bytes ? memory_sealed(bytes, size, what) : -1;
 }

@@ -22,12 +22,6 @@ void tree_size_begin(struct tree_size *size) {
   for (size_t i = 0; i < size->devices; i++) size->device[i].walked_free = tree_free_bytes(size->device[i].directory);
 }
 
-void tree_size_free(struct tree_size *size) {
-  for (size_t i = 0; i < size->devices; i++) close(size->device[i].directory);
-  free(size->linked);
-  *size = (struct tree_size){0};
-}
-
 /* ---- files with several names ---- */
 
 static struct identity *slot_of(struct identity *linked, size_t room, dev_t dev, ino_t ino) {

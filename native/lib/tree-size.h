@@ -45,4 +45,3 @@ int tree_size_add(struct tree_size *size, const struct stat *status);
 int tree_size_open(struct tree_size *size, int directory);
 /* Free bytes of a file system, those of inodes included where that number means something. */
 uint64_t tree_free_bytes(int directory);
-void tree_size_free(struct tree_size *size);

@@ -8,6 +8,7 @@
 #include "lib/exec-in-socket.h"
 #include "lib/files.h"
 #include "lib/sealed-memory.h"
+#include "lib/text.h"
 #include "runner/stream-check.h"
 
 #include <poll.h>
@@ -79,18 +80,11 @@ struct block {
   const char *words, *end;
 };
 
-static int number_at(const char **at, const char *end, uint64_t *number) {
-  const char *nul = memchr(*at, 0, (size_t)(end - *at));
-  if (!nul || parse_number(*at, UINT64_MAX, number) < 0) return -1;
-  *at = nul + 1;
-  return 0;
-}
-
 static int take_apart(const char *bytes, size_t size, struct block *block) {
   const char *at = bytes;
   block->end = bytes + size;
-  if (number_at(&at, block->end, &block->arguments) < 0 || number_at(&at, block->end, &block->variables) < 0 ||
-      number_at(&at, block->end, &block->umask) < 0)
+  if (take_number(&at, block->end, UINT64_MAX, &block->arguments) < 0 || take_number(&at, block->end, UINT64_MAX, &block->variables) < 0 ||
+      take_number(&at, block->end, UINT64_MAX, &block->umask) < 0)
     return -1;
   block->words = at;
   return size > 0 && !block->end[-1] ? 0 : -1;
@@ -136,19 +130,16 @@ static int merge(const struct run *run, const struct block *asked) {
   if (take_apart(run->command.block, run->command.size, &own) < 0 || take_asked(asked, &words) < 0) return -1;
   const char *variables = words_after(own.words, own.end, own.arguments);
   if (!variables) return -1;
-  char *bytes = NULL;
-  size_t size = 0, kept = 0;
-  FILE *out = open_memstream(&bytes, &size);
+  size_t kept = 0;
+  FILE *out = text_begin();
   if (!out) return -1;
   for (const char *at = variables; at < own.end; at += strlen(at) + 1) kept += !is_named(words.variables, words.directory, at);
   fprintf(out, "%llu%c%llu%c%llu%c", (unsigned long long)asked->arguments, 0, (unsigned long long)(kept + asked->variables), 0, (unsigned long long)own.umask, 0);
   fwrite(asked->words, 1, (size_t)(words.variables - asked->words), out);
   for (const char *at = variables; at < own.end; at += strlen(at) + 1)
-    if (!is_named(words.variables, words.directory, at)) fwrite(at, 1, strlen(at) + 1, out);
+    if (!is_named(words.variables, words.directory, at)) put_word(out, at);
   fwrite(words.variables, 1, (size_t)(words.end - words.variables), out);
-  int fd = fclose(out) == 0 ? memory_sealed(bytes, size, "command") : -1;
-  free(bytes);
-  return fd;
+  return text_sealed("command");
 }
 
 /* Where nothing comes of it, the program that asked sees its socket close. */

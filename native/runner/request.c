@@ -8,6 +8,7 @@
 #include "lib/any-directory.h"
 #include "lib/fd-message.h"
 #include "lib/pages.h"
+#include "lib/text.h"
 #include "sandbox/root-fs.h"
 #include "runner/stream-check.h"
 
@@ -39,12 +40,6 @@ static void notify_keeper(const struct run *run, char what) {
   if (run->caller.keeper.fd >= 0) (void)!write(run->caller.keeper.fd, &what, 1);
 }
 
-static char *next_word(char **at, const char *end) {
-  char *word = *at, *nul = word < end ? memchr(word, 0, (size_t)(end - word)) : NULL;
-  if (nul) *at = nul + 1;
-  return nul ? word : NULL;
-}
-
 /* Most words of a command that the record of its run needs. */
 #define WORDS_SHOWN 64
 
@@ -52,10 +47,10 @@ static char *words[WORDS_SHOWN + 1];
 
 /* The command of a block, as far as people see it. init checks the block; what is odd is only not recorded. */
 static char **words_of(char *block, size_t size) {
-  char *at = block, *word = next_word(&at, block + size);
+  const char *at = block, *end = block + size, *word;
   uint64_t count = 0;
-  if (!word || parse_number(word, size, &count) < 0 || !next_word(&at, block + size) || !next_word(&at, block + size)) return words;
-  for (size_t i = 0; i < count && i < WORDS_SHOWN && (word = next_word(&at, block + size)); i++) words[i] = word;
+  if (take_number(&at, end, size, &count) < 0 || !take_word(&at, end) || !take_word(&at, end)) return words;
+  for (size_t i = 0; i < count && i < WORDS_SHOWN && (word = take_word(&at, end)); i++) words[i] = (char *)(uintptr_t)word;
   return words;
 }
 

@@ -3,6 +3,7 @@
 
 #include "lib/passed-signals.h"
 #include "lib/sealed-memory.h"
+#include "lib/text.h"
 #include "sandbox/idmap.h"
 #include "sandbox/network.h"
 #include "sandbox/root-fs.h"
@@ -17,27 +18,12 @@ int run_sealed(struct run *run, const char *bytes, size_t size, const char *what
   return fd;
 }
 
-static size_t count_words(char **words) {
-  size_t count = 0;
-  while (words[count]) count++;
-  return count;
-}
-
-static void put_words(FILE *out, char **words) {
-  for (; *words; words++) fwrite(*words, 1, strlen(*words) + 1, out);
-}
-
-static int command_block(struct run *run) {
-  char *bytes = NULL;
-  size_t size = 0;
+static int sealed_command(struct run *run) {
+  size_t size;
   if (run->warm.is_on) return run_sealed(run, "0\0000\0000", sizeof "0\0000\0000", "command"); /* init asks for it */
   if (run->command.block) return run_sealed(run, run->command.block, run->command.size, "command");
-  FILE *out = open_memstream(&bytes, &size);
-  if (!out) run_refuse(run, "launch: memory", "");
-  fprintf(out, "%zu%c%zu%c%u%c", count_words(run->caller.call->command), 0, count_words(run->caller.call->env), 0, (unsigned)run->caller.umask, 0);
-  put_words(out, run->caller.call->command);
-  put_words(out, run->caller.call->env);
-  if (fclose(out) != 0) run_refuse(run, "launch: memory", "");
+  char *bytes = command_block(run->caller.call->command, run->caller.call->env, run->caller.umask, &size);
+  if (!bytes) run_refuse(run, "launch: memory", "");
   return run_sealed(run, bytes, size, "command");
 }
 
@@ -191,7 +177,7 @@ void run_start(struct run *run) {
   /* High numbers: the stager places them at 0-8 and must not overwrite one before it is placed. */
   struct stage stage = {.file = &run->file,
                         .launch_file = seal_for_inside(run),
-                        .command = command_block(run),
+                        .command = sealed_command(run),
                         .control = control[1],
                         .errors = errors[1],
                         .layer = run->layer.fd,

@@ -14,6 +14,7 @@
 #include "lib/status.h"
 #include "lib/json-text.h"
 #include "lib/programs.h"
+#include "lib/text.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -62,7 +63,7 @@ static void print_way(const struct guard_zone *zone, size_t index, int *first) {
     path[length] = 0;
     int is_known = 0;
     for (size_t i = 0; i < index && !is_known; i++)
-      is_known = strncmp(zone->cover[i].path, path, length) == 0 && (zone->cover[i].path[length] == '/' || zone->cover[i].path[length] == 0);
+      is_known = is_at_or_below(zone->cover[i].path, path);
     struct stat status;
     struct guard_cover step = {.path = path, .type = S_IFDIR};
     char at[PATH_MAX];

@@ -1,6 +1,7 @@
 #include "tools/layer-choice.h"
 
 #include "lib/arena.h"
+#include "lib/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

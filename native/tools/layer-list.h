@@ -46,8 +46,3 @@ static inline int is_change(const struct listed *item) { return item->kind != GI
 static inline int is_making(const struct listed *item) { return item->kind == ADDED || item->kind == RENAMED || item->kind == TYPE; }
 /* A device, FIFO or socket, which is never applied. */
 static inline int is_special(const struct listed *item) { return item->kind != DELETED && !S_ISREG(item->now) && !S_ISDIR(item->now) && !S_ISLNK(item->now); }
-
-static inline int is_at_or_below(const char *path, const char *place) {
-  size_t length = strlen(place);
-  return strncmp(path, place, length) == 0 && (path[length] == 0 || path[length] == '/');
-}

@@ -1,6 +1,7 @@
 #include "tools/layer-protected.h"
 
 #include "lib/guard.h"
+#include "lib/text.h"
 
 #include <errno.h>
 #include <stdlib.h>

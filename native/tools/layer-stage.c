@@ -22,10 +22,7 @@
 static int mount_of(int fd, unsigned *mount) {
   char path[40], text[256];
   snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
-  int info = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t length = close_with(info, info < 0 ? -1 : (int)read(info, text, sizeof text - 1));
-  if (length < 0) return -1;
-  text[length] = 0;
+  if (read_small(AT_FDCWD, path, text, sizeof text) < 0) return -1;
   const char *line = strstr(text, "mnt_id:");
   return line && sscanf(line, "mnt_id: %u", mount) == 1 ? 0 : (errno = EBADMSG, -1);
 }

@@ -69,7 +69,7 @@ struct pool {
   int directory, lock, self; /* a pidfd */
   char own[4096], path[4096];
   struct launchfile plan;
-  int size, polls;
+  int size;
   uint64_t idle_ns;
   struct sandbox *sandbox[SANDBOXES_MAX];
   uint64_t last_use, next_try, next_look;
