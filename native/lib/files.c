@@ -29,10 +29,10 @@ ssize_t read_small(int directory, const char *path, char *text, size_t room) {
   return close_with(fd, (int)length);
 }
 
-DIR *entries_open(int directory) {
-  int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *entries = copy < 0 ? NULL : fdopendir(copy);
-  if (!entries) close_with(copy, -1);
+DIR *entries_at(int directory, const char *path) {
+  int fd = openat(directory, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+  if (!entries) close_with(fd, -1);
   return entries;
 }
 

@@ -9,7 +9,8 @@
 int close_with(int fd, int done);
 
 /* The names in a directory, in any order, without . and .. The descriptor stays the caller's, and where it is. NULL with errno. */
-DIR *entries_open(int directory);
+DIR *entries_at(int directory, const char *path);
+static inline DIR *entries_open(int directory) { return entries_at(directory, "."); }
 /* NULL at the end, and where it cannot be read. */
 const char *entries_next(DIR *entries);
 /* Returns `done`, or -1 with errno where that is 0 and a name could not be read: it comes right behind the last entries_next. */

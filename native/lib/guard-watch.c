@@ -251,9 +251,8 @@ static int watch_new_directory(struct guard *guard, struct guard_watch watch, co
 /* At the root, from before the watch began. */
 static void watch_new_directories(struct guard *guard, size_t index) {
   const struct guard_zone *zone = &guard->zone[index];
-  int fd = zone->fd < 0 || !zone->has_git || !zone->root.is_known ? -1 : sys_openat2(zone->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, BENEATH);
-  DIR *listing = fd < 0 ? NULL : fdopendir(fd);
-  if (!listing) return fd < 0 ? (void)0 : (void)close(fd); /* the walk finds what is made in them */
+  DIR *listing = zone->fd < 0 || !zone->has_git || !zone->root.is_known ? NULL : entries_open(zone->fd);
+  if (!listing) return; /* the walk finds what is made in them */
   struct dirent *entry;
   for (int left = NEW_ENTRIES_MAX; left > 0 && (entry = readdir(listing)); left--)
     if (entry->d_type == DT_DIR && root_names_lack(&zone->root, entry->d_name)) (void)watch_new_directory(guard, (struct guard_watch){.zone = index, .path = "", .in_tree = 1}, entry->d_name);

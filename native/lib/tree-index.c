@@ -305,9 +305,8 @@ static int find_oldest(DIR *listing, char oldest[NAME_MAX + 1]) {
 
 static void drop_oldest(int place) {
   char oldest[NAME_MAX + 1];
-  int copy = fcntl(place, F_DUPFD_CLOEXEC, 0);
-  DIR *listing = copy < 0 ? NULL : fdopendir(copy);
-  if (!listing) return copy < 0 ? (void)0 : (void)close(copy);
+  DIR *listing = entries_open(place);
+  if (!listing) return;
   if (find_oldest(listing, oldest) > KEPT_MAX) (void)unlinkat(place, oldest, 0);
   closedir(listing);
 }

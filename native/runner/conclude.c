@@ -1,7 +1,8 @@
 /* How a run ends, and where its one outcome goes: to the caller in this process, to a client, or to the status descriptor. */
 #include "runner/run.h"
 
-#include <sys/resource.h>
+#include "lib/children.h"
+
 #include <sys/wait.h>
 
 static _Noreturn void report_to_caller(const struct run *run) {
@@ -26,10 +27,8 @@ _Noreturn void run_finish(struct run *run) {
 }
 
 static void take_usage_of_children(struct outcome *outcome) {
-  struct rusage usage;
-  getrusage(RUSAGE_CHILDREN, &usage);
-  outcome->cpu_us = (long long)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
-  outcome->peak_bytes = (long long)usage.ru_maxrss * 1024;
+  struct children_usage usage = children_usage();
+  outcome->cpu_us = (long long)usage.cpu_us, outcome->peak_bytes = (long long)usage.peak_bytes;
 }
 
 static void take_usage_of_group(struct outcome *outcome, int group) {

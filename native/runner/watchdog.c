@@ -179,23 +179,17 @@ enum sight { SEEN, GONE, CLOSED };
 
 /* Anonymous memory files that a thread holds open; unmapped ones are in no page count. `directory`: of the thread. */
 static int add_memory_files(struct watchdog *watchdog, int directory, enum sight *sight) {
-  int list = openat(directory, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0, count = 0;
-  DIR *descriptors = list < 0 ? NULL : fdopendir(list);
+  DIR *descriptors = entries_at(directory, "fd");
+  int result = 0, count = 0;
   *sight = SEEN;
   if (descriptors == NULL) {
-    close_with(list, 0);
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return -1;
     *sight = is_gone(errno) || has_ended(directory) ? GONE : CLOSED;
     return 0;
   }
-  struct dirent *descriptor;
   struct stat file;
-  while (result == 0 && (descriptor = readdir(descriptors)) != NULL) {
-    if (descriptor->d_name[0] == '.') continue;
-    count++;
-    if (fstatat(dirfd(descriptors), descriptor->d_name, &file, 0) != 0) continue;
-    result = take_descriptor(watchdog, directory, descriptor->d_name, &file);
-  }
+  for (const char *name; result == 0 && (name = entries_next(descriptors)); count++)
+    if (fstatat(dirfd(descriptors), name, &file, 0) == 0) result = take_descriptor(watchdog, directory, name, &file);
   closedir(descriptors);
   if (result == 0 && watchdog->is_deep) result = take_mappings(watchdog, directory);
   /* The list of a process that has just ended is empty. Only a child of it can still hold its descriptors. */
@@ -238,15 +232,12 @@ static int visit_thread(struct watchdog *watchdog, int threads, pid_t thread, st
 
 static int visit_threads(struct watchdog *watchdog, int directory, struct process *process, enum sight sight, struct scan *scan) {
   pid_t shown = sight == GONE ? 0 : process->pid;
-  int list = openat(directory, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), result = 0;
-  DIR *threads = list < 0 ? NULL : fdopendir(list);
-  if (threads == NULL) return close_with(list, is_gone(errno) ? 0 : -1);
-  struct dirent *thread;
-  while (result == 0 && (thread = readdir(threads)) != NULL) {
-    if (thread->d_name[0] == '.') continue;
-    scan->threads++;
-    pid_t id = (pid_t)atoi(thread->d_name);
-    if (watchdog->group < 0) result = push_children(watchdog, dirfd(threads), thread->d_name, process->pid);
+  DIR *threads = entries_at(directory, "task");
+  int result = 0;
+  if (threads == NULL) return is_gone(errno) ? 0 : -1;
+  for (const char *thread; result == 0 && (thread = entries_next(threads)); scan->threads++) {
+    pid_t id = (pid_t)atoi(thread);
+    if (watchdog->group < 0) result = push_children(watchdog, dirfd(threads), thread, process->pid);
     if (result == 0 && id != process->pid) result = visit_thread(watchdog, dirfd(threads), id, process, &shown, scan);
   }
   closedir(threads);
@@ -299,9 +290,7 @@ static int push_children_of(struct watchdog *watchdog, pid_t pid) {
   DIR *threads = opendir(path);
   if (threads == NULL) return is_gone(errno) ? 0 : -1;
   int result = 0;
-  struct dirent *thread;
-  while (result == 0 && (thread = readdir(threads)) != NULL)
-    if (thread->d_name[0] != '.') result = push_children(watchdog, dirfd(threads), thread->d_name, pid);
+  for (const char *thread; result == 0 && (thread = entries_next(threads));) result = push_children(watchdog, dirfd(threads), thread, pid);
   closedir(threads);
   return result;
 }

@@ -160,10 +160,8 @@ static void wait_for_end(int session, int signals, struct attended *attended, st
 
 /* Of all that was reaped. */
 static void note_usage(struct report *report) {
-  struct rusage usage;
-  getrusage(RUSAGE_CHILDREN, &usage);
-  report->cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-  report->peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+  struct children_usage usage = children_usage();
+  report->cpu_us = usage.cpu_us, report->peak_bytes = usage.peak_bytes;
 }
 
 _Noreturn void exec_in_wait(int session, struct attended *attended) {

@@ -116,27 +116,18 @@ static void allow_entry(struct writing *writing, int fd, const char *path, int a
   close(fd);
 }
 
-static DIR *open_directory(int directory, const char *path) {
-  int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-  if (!entries) fail("stage: read directory", path);
-  return entries;
-}
-
 static void allow_entries(struct writing *writing, int directory, const char *path, int writable) {
-  DIR *entries = open_directory(directory, path);
-  struct dirent *entry;
-  for (errno = 0; (entry = readdir(entries)); errno = 0) {
+  DIR *entries = entries_open(directory);
+  if (!entries) fail("stage: read directory", path);
+  for (const char *name; (name = entries_next(entries));) {
     char below[PATH_MAX];
-    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-    if (snprintf(below, sizeof below, "%s%s%s", path, *path ? "/" : "", entry->d_name) >= (int)sizeof below) fail_with(ENAMETOOLONG, "stage: protect", path);
-    int fd = sys_openat2(directory, entry->d_name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
+    if (snprintf(below, sizeof below, "%s%s%s", path, *path ? "/" : "", name) >= (int)sizeof below) fail_with(ENAMETOOLONG, "stage: protect", path);
+    int fd = sys_openat2(directory, name, O_PATH | O_NOFOLLOW, NO_LINKS | RESOLVE_BENEATH);
     if (fd < 0 && errno == ENOENT) continue; /* removed meanwhile; what is covered is missed below */
     if (fd < 0) fail("stage: protect", below);
     allow_entry(writing, fd, below, writable);
   }
-  if (errno) fail("stage: read directory", path);
-  closedir(entries);
+  if (entries_close(entries, 0) < 0) fail("stage: read directory", path);
 }
 
 static void allow_writing(int rules, int zone, const struct guard_zone *guarded, const char *path) {

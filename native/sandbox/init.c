@@ -20,6 +20,8 @@
  * (sandbox/exec-in.h), a process that is forked here, behind the same walls.
  */
 #include "lib/covers.h"
+#include "lib/arena.h"
+#include "lib/children.h"
 #include "lib/init-protocol.h"
 #include "lib/pages.h"
 #include "lib/report-failure.h"
@@ -506,14 +508,6 @@ static _Noreturn void attend(const struct launchfile *file, const struct request
 static pid_t *attendants;
 static size_t attendant_count;
 
-static int note_attendant(pid_t pid) {
-  pid_t *more = realloc(attendants, (attendant_count + 1) * sizeof *more);
-  if (!more) return -1;
-  attendants = more;
-  attendants[attendant_count++] = pid;
-  return 0;
-}
-
 static int forget_attendant(pid_t pid) {
   for (size_t i = 0; i < attendant_count; i++)
     if (attendants[i] == pid) return attendants[i] = attendants[--attendant_count], 1;
@@ -527,7 +521,7 @@ static void exec_in(const struct launchfile *file, const struct request *request
   if (request->state && kept_state_take(request->state == EXEC_IN_RESETS) < 0) return;
   pid_t attendant = fork();
   if (attendant == 0) attend(file, request, fds);
-  if (attendant > 0 && note_attendant(attendant) < 0) leave();
+  if (attendant > 0 && append(attendants, attendant_count, &attendant) < 0) leave();
 }
 
 static void obey(const struct launchfile *file, pid_t child) {
@@ -573,15 +567,6 @@ static int wait_for(const struct launchfile *file, const struct started *child, 
   return wait_status;
 }
 
-/* A process that had already ended, without a signal or after SIGTERM, only had to be reaped. */
-static uint32_t kill_the_rest(void) {
-  uint32_t killed = 0;
-  int status;
-  kill(-1, SIGKILL);
-  while (waitpid(-1, &status, 0) > 0) killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  return killed;
-}
-
 /* Less than a program's buffer is left, in a small one less than a sixteenth, or no inode. */
 #define ROOM_LEAST (64 << 10)
 
@@ -606,12 +591,9 @@ static uint32_t full_scratch(const struct launchfile *file) {
 static void report_end(const struct launchfile *file, int wait_status, uint64_t started_ns) {
   struct report report = {.kind = REPORT_ENDED, .at_ns = now_ns(), .wait_status = wait_status, .started_ns = started_ns};
   if (wait_status != 0) report.full = full_scratch(file);
-  report.killed = kill_the_rest();
-  struct rusage usage;
-  getrusage(RUSAGE_CHILDREN, &usage);
-  report.cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
-                  (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-  report.peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+  report.killed = children_end();
+  struct children_usage usage = children_usage();
+  report.cpu_us = usage.cpu_us, report.peak_bytes = usage.peak_bytes;
   send_report(&report, NULL, 0);
 }
 

@@ -15,6 +15,7 @@
  */
 #include "tools/container-mounts.h"
 #include "tools/container-network.h"
+#include "lib/children.h"
 #include "lib/fd-message.h"
 #include "lib/launch-file.h"
 #include "lib/programs.h"
@@ -27,7 +28,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -128,14 +128,6 @@ static int wait_for(pid_t child, const sigset_t *signals) {
   return wait_status;
 }
 
-static unsigned kill_the_rest(void) {
-  unsigned killed = 0;
-  int status;
-  kill(-1, SIGKILL);
-  while (waitpid(-1, &status, 0) > 0) killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  return killed;
-}
-
 /* The number after a word in one of two files of the container's own cgroup, of version 2 or 1; -1 where there is none. */
 static long long counter(const char *newer, const char *older, const char *word) {
   FILE *file = fopen(newer, "re");
@@ -158,10 +150,8 @@ static long long refused_processes(void) {
 
 /* The counters are the container's, and it may have served others before: `outcome` holds what they were at the beginning. */
 static void measure(struct outcome *outcome) {
-  struct rusage usage;
-  getrusage(RUSAGE_CHILDREN, &usage);
-  outcome->cpu_us = (long long)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
-  outcome->peak_bytes = (long long)usage.ru_maxrss * 1024;
+  struct children_usage usage = children_usage();
+  outcome->cpu_us = (long long)usage.cpu_us, outcome->peak_bytes = (long long)usage.peak_bytes;
   if (outcome->oom_kills >= 0) outcome->oom_kills = out_of_memory() - outcome->oom_kills;
   if (outcome->pids_refused >= 0) outcome->pids_refused = refused_processes() - outcome->pids_refused;
 }
@@ -265,7 +255,7 @@ int container_init_main(int argc, char **argv) {
   pid_t child = start(words.rest + 1, environ, &outcome);
   if (child > 0) outcome.wait_status = wait_for(child, &signals);
   outcome.ended_ns = now_ns();
-  if (!words.is_inside) outcome.killed = kill_the_rest();
+  if (!words.is_inside) outcome.killed = children_end();
   measure(&outcome);
   if (report_fd >= 0) status_write(report_fd, &outcome);
   return ending_of(&outcome).exit_status;
