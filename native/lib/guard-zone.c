@@ -90,32 +90,26 @@ const char *guard_below(const struct guard_zone *zone, const char *path) {
   return path[length] ? path + length + 1 : path + length;
 }
 
-int guard_cover_path(struct guard *guard, const char *path, const struct stat *status) {
-  for (size_t i = 0; i < guard->zones; i++) {
-    struct guard_zone *zone = &guard->zone[i];
-    const char *below = guard_below(zone, path);
-    if (!below || !below[0] || guard_is_covered(zone, below)) continue;
-    if (guard_add_cover(zone, arena_copy(&guard->arena, below, strlen(below)), status, 0) < 0) return guard_fail(guard, zone, below);
-  }
-  return 0;
-}
-
 static int is_kept_path(const struct guard_zone *zone, const char *path) {
   for (size_t i = 0; i < zone->covers; i++)
     if (strcmp(zone->cover[i].path, path) == 0) return 1;
   return guard_is_covered(zone, path);
 }
 
-int guard_keep_path(struct guard *guard, const char *path, const struct stat *status) {
+static int add_covers(struct guard *guard, const char *path, const struct stat *status, int is_way) {
   for (size_t i = 0; i < guard->zones; i++) {
     struct guard_zone *zone = &guard->zone[i];
     const char *below = guard_below(zone, path);
-    if (!below || !below[0] || is_kept_path(zone, below)) continue;
-    if (guard_add_cover(zone, arena_copy(&guard->arena, below, strlen(below)), status, 1) < 0) return guard_fail(guard, zone, below);
-    zone->cover[zone->covers - 1].is_way = 1;
+    if (!below || !below[0] || (is_way ? is_kept_path : guard_is_covered)(zone, below)) continue;
+    if (guard_add_cover(zone, arena_copy(&guard->arena, below, strlen(below)), status, is_way) < 0) return guard_fail(guard, zone, below);
+    zone->cover[zone->covers - 1].is_way = is_way;
   }
   return 0;
 }
+
+int guard_cover_path(struct guard *guard, const char *path, const struct stat *status) { return add_covers(guard, path, status, 0); }
+
+int guard_keep_path(struct guard *guard, const char *path, const struct stat *status) { return add_covers(guard, path, status, 1); }
 
 static int has_name(const struct guard_zone *zone, const char *path) {
   for (size_t i = 0; i < zone->names; i++)
