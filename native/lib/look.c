@@ -180,17 +180,14 @@ static unsigned hash_of(const char *word, size_t length) {
   return (hash ^ hash >> 12) % (64 * 64);
 }
 
+int look_is_plain(const struct statfs *file_system) {
+  unsigned long type = (unsigned long)file_system->f_type;
+  return type == EXT4_SUPER_MAGIC || type == XFS_MAGIC || type == BTRFS_SUPER_MAGIC || type == TMPFS_MAGIC;
+}
+
 static int lists_everything(int directory) {
   struct statfs file_system;
-  if (fstatfs(directory, &file_system) < 0) return 0;
-  switch ((unsigned long)file_system.f_type) {
-    case EXT4_SUPER_MAGIC:
-    case XFS_MAGIC:
-    case BTRFS_SUPER_MAGIC:
-    case TMPFS_MAGIC:
-    case OVERLAYFS_SUPER_MAGIC: return 1;
-    default: return 0;
-  }
+  return fstatfs(directory, &file_system) == 0 && (look_is_plain(&file_system) || (unsigned long)file_system.f_type == OVERLAYFS_SUPER_MAGIC);
 }
 
 static int is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }

@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <stdint.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/types.h>
 
 /* Another run of the same user may close a directory again that both have opened. One of another user stays closed. */
@@ -47,6 +48,8 @@ void unlock_end(struct unlocked *unlocked);
 
 /* Opens the directory `path` ("" = the zone's root) for reading; the way is unlocked as needed until unlock_end. */
 enum look look_into(int zone, const char *path, struct unlocked *unlocked, int *fd);
+/* ext4, XFS, Btrfs or tmpfs: no other host writes to it, and its lists and times are those of its entries. */
+int look_is_plain(const struct statfs *file_system);
 /*
  * The names in a zone's root, read once: most protected names are not there, and to look for each costs more than to read them all. Only
  * for file systems whose listing is complete, and for directories that do not fold case; elsewhere nothing is known.

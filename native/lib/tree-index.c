@@ -2,6 +2,7 @@
 
 #include "lib/fd-message.h"
 #include "lib/files.h"
+#include "lib/look.h"
 #include "lib/open-by-steps.h"
 #include "lib/seal.h"
 #include "lib/syscalls.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +19,6 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
-
-/* XFS_SUPER_MAGIC of the kernel's fs/xfs: linux/magic.h has it only lately. */
-#define XFS_MAGIC 0x58465342
 
 /* ---- the times of a directory ---- */
 
@@ -59,13 +56,7 @@ int tree_is_trusted(int zone, uint64_t *device, uint64_t *mount) {
   if (fstatfs(zone, &file_system) < 0 || look_up(zone, "", &status) < 0) return 0;
   *device = device_of(&status);
   *mount = status.mount;
-  switch ((unsigned long)file_system.f_type) {
-    case EXT4_SUPER_MAGIC:
-    case XFS_MAGIC:
-    case BTRFS_SUPER_MAGIC:
-    case TMPFS_MAGIC: return 1;
-    default: return 0;
-  }
+  return look_is_plain(&file_system);
 }
 
 #define SECOND_NS 1000000000ll
