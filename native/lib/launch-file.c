@@ -214,3 +214,11 @@ char *read_all(int fd, size_t limit, size_t *size) {
   free(bytes);
   return NULL;
 }
+
+const char *launchfile_read(int fd, struct launchfile *file) {
+  size_t size;
+  const char *problem = "";
+  char *bytes = read_all(fd, LAUNCHFILE_MAX, &size);
+  if (!bytes || launchfile_check(bytes, size, file, &problem) == 0) return bytes ? NULL : problem;
+  return errno = EINVAL, problem;
+}

@@ -69,3 +69,5 @@ int parse_mode(const char *word, unsigned *mode);
 
 /* Reads all of `fd` (file, pipe or socket) into new memory; NULL with errno, EFBIG above the limit. */
 char *read_all(int fd, size_t limit, size_t *size);
+/* A whole launch file. NULL, or what is wrong with it, with EINVAL; "": it cannot be read, with errno. */
+const char *launchfile_read(int fd, struct launchfile *file);

@@ -38,12 +38,9 @@
 #include <sys/socket.h>
 
 static void read_plan(void) {
-  size_t size;
   struct launchfile file;
-  const char *problem = "";
-  char *bytes = read_all(NET_LAUNCH_FILE, LAUNCHFILE_MAX, &size);
-  if (!bytes) fail("net: read launch file", "");
-  if (launchfile_check(bytes, size, &file, &problem) < 0) fail_with(EINVAL, "net: launch file", problem);
+  const char *problem = launchfile_read(NET_LAUNCH_FILE, &file);
+  if (problem) fail("net: launch file", problem);
   close(NET_LAUNCH_FILE);
   if (verdicts_read(&file) < 0) fail("net: rules", "");
   if (hosts_read(&file) < 0) fail("net: names", "");

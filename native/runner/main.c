@@ -23,12 +23,8 @@ static void clean_descriptors(struct run *run) {
 }
 
 static void read_launch_file(struct run *run) {
-  size_t size;
-  const char *problem = "";
-  char *bytes = read_all(LAUNCH_FILE_FD, LAUNCHFILE_MAX, &size);
-  if (!bytes) run_refuse(run, "launch: read launch file", "");
-  errno = EINVAL;
-  if (launchfile_check(bytes, size, &run->file, &problem) < 0) run_refuse(run, "launch: launch file", problem);
+  const char *problem = launchfile_read(LAUNCH_FILE_FD, &run->file);
+  if (problem) run_refuse(run, "launch: launch file", problem);
 }
 
 /* A file that names hosts for the terminator is started with its channel, and no other one is. */
@@ -98,11 +94,9 @@ static int print_landlock_version(void) {
 /* Why the plan for any directory does not serve the one that we are in, and those named behind the program; nothing where it does. */
 static int print_unfit(const char *program, char **directory) {
   static struct places places;
-  size_t size;
-  const char *problem = "", *why;
   struct launchfile plan;
-  char *bytes = read_all(STDIN_FILENO, LAUNCHFILE_MAX, &size);
-  if (!bytes || launchfile_check(bytes, size, &plan, &problem) < 0) return fprintf(stderr, "launch: launch file: %s\n", bytes ? problem : strerror(errno)), EXIT_SETUP;
+  const char *why, *problem = launchfile_read(STDIN_FILENO, &plan);
+  if (problem) return fprintf(stderr, "launch: launch file: %s\n", *problem ? problem : strerror(errno)), EXIT_SETUP;
   for (why = places_begin(&places); !why && *directory; directory++) why = places_add(&places, *directory, strlen(*directory));
   if (why || (why = places_unfit(&places, &plan, program))) puts(why);
   return 0;

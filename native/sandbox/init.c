@@ -130,12 +130,9 @@ static struct late wait_for_command(int waiting) {
 }
 
 static struct launchfile read_launch_file(void) {
-  size_t size;
   struct launchfile file;
-  const char *problem = "";
-  char *bytes = read_all(INIT_LAUNCH_FILE, LAUNCHFILE_MAX, &size);
-  if (!bytes) fail("init: read launch file", "");
-  if (launchfile_check(bytes, size, &file, &problem) < 0) fail_with(EINVAL, "init: launch file", problem);
+  const char *problem = launchfile_read(INIT_LAUNCH_FILE, &file);
+  if (problem) fail("init: launch file", problem);
   close(INIT_LAUNCH_FILE);
   return file;
 }

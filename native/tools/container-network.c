@@ -24,12 +24,9 @@
 static void receive_plan(int host, struct launchfile *file) {
   int fds[MESSAGE_DESCRIPTORS_MAX], count;
   char byte;
-  size_t size;
-  const char *problem = "";
   if (message_receive(host, &byte, 1, 0, fds, &count) != 1 || count != 1) fail_with(EBADMSG, STEP, "plan");
-  char *bytes = read_all(fds[0], LAUNCHFILE_MAX, &size);
-  if (!bytes) fail(STEP, "plan");
-  if (launchfile_check(bytes, size, file, &problem) < 0) fail_with(EINVAL, STEP, problem);
+  const char *problem = launchfile_read(fds[0], file);
+  if (problem) fail(STEP, *problem ? problem : "plan");
   close(fds[0]);
 }
 

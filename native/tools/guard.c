@@ -30,12 +30,8 @@ static _Noreturn void fail_step(const char *step, const char *path) {
 }
 
 static void read_launch_file(struct launchfile *file) {
-  size_t size;
-  const char *problem = "";
-  char *bytes = read_all(LAUNCH_FILE_FD, LAUNCHFILE_MAX, &size);
-  if (!bytes) fail_step("read launch file", "descriptor 3");
-  errno = EINVAL;
-  if (launchfile_check(bytes, size, file, &problem) < 0) fail_step("launch file", problem);
+  const char *problem = launchfile_read(LAUNCH_FILE_FD, file);
+  if (problem) fail_step("launch file", *problem ? problem : "descriptor 3");
   close(LAUNCH_FILE_FD);
 }
 

@@ -329,14 +329,7 @@ static int take_signals(void) {
   return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int take_file(struct pool *pool) {
-  const char *problem = "";
-  size_t size;
-  char *bytes = read_all(LAUNCH_FILE_FD, LAUNCHFILE_MAX, &size);
-  errno = EINVAL;
-  if (!bytes || launchfile_check(bytes, size, &pool->plan, &problem) < 0) return -1;
-  return show_seal(pool->directory, &pool->plan);
-}
+static int take_file(struct pool *pool) { return launchfile_read(LAUNCH_FILE_FD, &pool->plan) ? -1 : show_seal(pool->directory, &pool->plan); }
 
 static int start_keeper(char **word) {
   static struct pool pool;
