@@ -1,5 +1,6 @@
 #include "client/rules.h"
 
+#include "lib/text.h"
 #include "lib/utf8.h"
 
 #include <string.h>
@@ -25,10 +26,8 @@ static int are_text(char **words) {
 }
 
 static int is_of_shell(const char *word) {
-  static const char *const WORDS[] = {SHELL_WORDS};
-  for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
-    if (strcmp(WORDS[i], word) == 0) return 1;
-  return 0;
+  static const char *const WORDS[] = {SHELL_WORDS, NULL};
+  return is_one_of(WORDS, word);
 }
 
 static int is_blank(char c) { return c == ' ' || c == '\t'; }

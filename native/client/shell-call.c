@@ -1,16 +1,15 @@
 #include "client/shell-call.h"
 
 #include "lib/contract.h"
+#include "lib/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static int is_bash_option(const char *word) {
-  static const char *const OF_BASH[] = {BASH_OPTIONS};
-  for (size_t i = 0; i < sizeof OF_BASH / sizeof *OF_BASH; i++)
-    if (strcmp(OF_BASH[i], word) == 0) return 1;
-  return 0;
+  static const char *const OF_BASH[] = {BASH_OPTIONS, NULL};
+  return is_one_of(OF_BASH, word);
 }
 
 static int is_cluster(const char *word) { return word[0] == '-' && word[1] && word[1 + strspn(word + 1, SHELL_LETTERS)] == 0; }

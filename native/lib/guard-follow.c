@@ -195,14 +195,7 @@ static const char *next_name(const char *names, char name[PATH_MAX]) {
   return names + length + (names[length] == ' ');
 }
 
-int guard_is_in_homes(const struct guard *guard, const char *name) {
-  char word[PATH_MAX];
-  for (const char *names = guard->home ? guard->home_names : ""; *names;) {
-    names = next_name(names, word);
-    if (strcmp(word, name) == 0) return 1;
-  }
-  return 0;
-}
+int guard_is_in_homes(const struct guard *guard, const char *name) { return guard->home && guard_has_word(guard->home_names, name); }
 
 static int add_home_lead(struct guard *guard, const char *path) {
   return guard_add_lead(guard, &(struct guard_lead){.from = guard->home, .text = path, .end = LEAD_INNER});

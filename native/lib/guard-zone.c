@@ -54,15 +54,17 @@ int guard_add_name(struct guard_zone *zone, const char *path) {
   return path ? append(zone->name, zone->names, &(struct guard_name){path}) : -1;
 }
 
-int guard_is_open(const struct guard_zone *zone, const char *name) {
+int guard_has_word(const char *words, const char *name) {
   size_t length = strlen(name);
-  for (const char *at = zone->open; *at;) {
+  for (const char *at = words; *at;) {
     size_t word = strcspn(at, " ");
     if (word == length && memcmp(at, name, length) == 0) return 1;
     at += word + (at[word] == ' ');
   }
   return 0;
 }
+
+int guard_is_open(const struct guard_zone *zone, const char *name) { return guard_has_word(zone->open, name); }
 
 int guard_has(const struct guard_zone *zone, const char *system) { return zone->has_git && !guard_is_open(zone, system); }
 

@@ -209,6 +209,8 @@ int guard_fail(struct guard *guard, const struct guard_zone *zone, const char *p
 int guard_add_cover(struct guard_zone *zone, const char *path, const struct stat *status, int writable);
 int guard_add_name(struct guard_zone *zone, const char *path);
 int guard_is_covered(const struct guard_zone *zone, const char *path);
+/* Is `name` one of the words, which blanks separate? */
+int guard_has_word(const char *words, const char *name);
 /* Does `name` of a git directory stay writable, or is `name` a system that is not protected? */
 int guard_is_open(const struct guard_zone *zone, const char *name);
 const struct repository_system *guard_system_of(const struct find *find);

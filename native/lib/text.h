@@ -23,6 +23,12 @@ static inline int is_at_or_below(const char *path, const char *place) {
   return strncmp(path, place, length) == 0 && (path[length] == 0 || path[length] == '/');
 }
 
+/* NULL ends them. */
+static inline int is_one_of(const char *const *words, const char *word) {
+  while (*words && strcmp(*words, word) != 0) words++;
+  return *words != NULL;
+}
+
 /* With its NUL. */
 static inline void put_word(FILE *out, const char *word) { fwrite(word, 1, strlen(word) + 1, out); }
 /* A command for init: how many words, how many variables, the umask, then those, each with its NUL. NULL when memory is short. */

@@ -425,19 +425,13 @@ static int visit(int pools, const char *name, enum action action) {
   return close_with(directory, count);
 }
 
-static int is_among(char *const *names, const char *name) {
-  for (; *names; names++)
-    if (strcmp(*names, name) == 0) return 1;
-  return 0;
-}
-
 /* @param names NULL = every keeper */
-static int each_keeper(const char *path, enum action action, char *const *names) {
+static int each_keeper(const char *path, enum action action, const char *const *names) {
   int pools = records_open(path), count = 0;
   if (pools < 0) return failed("open", path);
   DIR *entries = entries_open(pools);
   for (const char *name; entries && (name = entries_next(entries));)
-    if (is_run_id(name) && (!names || is_among(names, name))) count += visit(pools, name, action);
+    if (is_run_id(name) && (!names || is_one_of(names, name))) count += visit(pools, name, action);
   if (action != STATUS) printf("%d\n", count);
   return 0;
 }
@@ -447,6 +441,6 @@ int pool_main(int argc, char **argv) {
   if (argc == 7 && strcmp(argv[1], "keep") == 0) return start_keeper(argv + 2);
   for (int action = STATUS; argc == 3 && action <= PRUNE; action++)
     if (strcmp(argv[1], actions[action]) == 0) return each_keeper(argv[2], (enum action)action, NULL);
-  if (argc > 3 && strcmp(argv[1], actions[STOP]) == 0) return each_keeper(argv[2], STOP, argv + 3);
+  if (argc > 3 && strcmp(argv[1], actions[STOP]) == 0) return each_keeper(argv[2], STOP, (const char *const *)(argv + 3));
   return usage();
 }
