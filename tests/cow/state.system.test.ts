@@ -85,7 +85,7 @@ describe(`as ${user}`, () => {
       const place = await makePlace(user)
       const id = (await place.run('echo x > x')).cow?.id ?? ''
       expect(await refusal(place, 'apply', 'nothere0')).toEqual([125, expect.stringContaining('LAYER_NOT_FOUND')])
-      expect(await refusal(place, 'apply', '../x')).toEqual([125, expect.stringContaining('LAYER_NOT_FOUND')])
+      expect(await refusal(place, 'undo', '../x')).toEqual([125, expect.stringContaining('LAYER_NOT_FOUND')])
       // The files at the end of the run show which ones the host has removed since.
       const notes = join(place.layers, id, 'notes')
       renameSync(notes, `${notes}.was`)
