@@ -233,9 +233,9 @@ class TestAnError:
             ({'timeout': 0}, 'timeout: expected seconds'),
             ({'timeout': True}, 'timeout: expected seconds'),
             ({'timeout': float('nan')}, 'timeout: expected seconds'),
-            ({'env': {'A=B': 'x'}}, 'env: expected texts'),
-            ({'env': {'A': 1}}, 'env: expected texts'),
-            ({'env': {'A': 'x\0y'}}, 'env: expected texts'),
+            ({'env': {'A=B': 'x'}}, 'env: expected names without'),
+            ({'env': {'A': 1}}, 'env: expected names without'),
+            ({'env': {'A': 'x\0y'}}, 'env: expected names without'),
             ({'stdin': ['a']}, 'stdin: expected text'),
         ],
     )
