@@ -560,6 +560,8 @@ export function mountPointOf(
   return outer.source === undefined ? undefined : posix.join(outer.source, posix.relative(outer.target, inner.target))
 }
 
+const NO_WORDS = { zone: [], home: [] }
+
 function plannedZone(wanted: Wanted, held: readonly Wanted[], { policy, request, paths }: MountInputs): PlannedZone {
   const fact = pathFact(paths, wanted.source ?? '')
   const { name, target, sockets, from } = wanted
@@ -567,8 +569,9 @@ function plannedZone(wanted: Wanted, held: readonly Wanted[], { policy, request,
   const readOnly = held.flatMap(({ source }) => (source === undefined ? [] : [pathFact(paths, source).real]))
   const files = [...endsOf(policy.protectFiles, paths), ...readOnly, ...programDirectories({ policy, request, paths })]
   const words = protectedWords(policy)
-  const isOpen = wanted.privateRoot !== undefined || wanted.isHome || fact.kind === 'file' || fact.kind === 'socket'
-  const isProtected = isWritable(mode) && !isOpen
+  const isTree = isWritable(mode) && fact.kind !== 'file' && fact.kind !== 'socket'
+  // Programs of the host obey no name in a directory that is kept for commands. What decides the next run may lie there.
+  const isProtected = isTree && wanted.privateRoot === undefined && !wanted.isHome
   const linked = linkedFiles(policy, paths)
   return {
     name,
@@ -582,12 +585,14 @@ function plannedZone(wanted: Wanted, held: readonly Wanted[], { policy, request,
     gid: fact.gid,
     create: fact.kind === 'missing',
     sockets,
-    protect: isProtected ? protectedIn({ source: fact.real, words, homes: request.homes, files }) : [],
+    protect: isTree
+      ? protectedIn({ source: fact.real, words: isProtected ? words : NO_WORDS, homes: request.homes, files })
+      : [],
     ...(isProtected && words.git !== undefined ? { git: words.git } : {}),
     ...(isProtected && words.home.length > 0 && request.home !== ''
       ? { home: { path: request.home, open: openInHomes(policy) } }
       : {}),
-    ...(isProtected && linked.length > 0 ? { linked } : {}),
+    ...(isTree && linked.length > 0 ? { linked } : {}),
     ...(policy.hide.length > 0 && wanted.privateRoot === undefined && wanted.expects === 'any'
       ? { hide: policy.hide }
       : {}),
@@ -613,7 +618,7 @@ export function ownStateIn(
   { policy, paths }: Omit<MountInputs, 'request'>,
 ): readonly string[] {
   const files = endsOf(policy.protectFiles, paths)
-  return protectedIn({ source, words: { zone: [], home: [] }, homes: [], files })
+  return protectedIn({ source, words: NO_WORDS, homes: [], files })
 }
 
 /** One inode for every page of the size, so that empty files run out when full ones would; at least what small programs need. */

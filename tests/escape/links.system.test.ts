@@ -3,9 +3,10 @@
  * link that is there for some observations only is a case of tests/plan/mounts.test.ts.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import { listHomes, removeHome } from '../../src/run/homes.ts'
 import { textHere } from '../real/in-process.ts'
 import { temporaryDirectory } from '../support/directory.ts'
 import { describeWith } from '../support/needs.ts'
@@ -31,6 +32,24 @@ describeWith('userns', 'what decides the next run', () => {
       const { status, err } = await textHere(['--rw', `${place}:/zone`, '--', 'true'], { env: { HOME: work } })
       expect([place, status, err]).toEqual([place, 125, expect.stringContaining('decides the policy of the next run')])
     }
+  })
+
+  test('stays as it is in a home that is kept, through a link too, and other files there do not', async () => {
+    const { work, victim } = await makeScene()
+    const env = { HOME: victim, XDG_STATE_HOME: victim }
+    const kept = () => listHomes(env, process.getuid?.() ?? -1).filter(({ project }) => project === work)
+    onTestFinished(async () => {
+      for (const home of kept()) await removeHome(home)
+    })
+    const run = (script: string, ...words: readonly string[]) =>
+      textHere(['--home', 'tools', ...words, '--', 'sh', '-c', script], { cwd: work, env })
+    await run('mkdir bin; echo "sandbox: {}" | tee own.yaml >other.yaml', '--workdir', '/home/sandbox')
+    const home = kept()[0]?.path ?? ''
+    symlinkSync(join(home, 'own.yaml'), join(victim, 'link.yaml'))
+    const script = 'for name in own.yaml other.yaml bin/ls; do echo changed >~/$name && echo $name; done; true'
+    for (const profile of [join(home, 'own.yaml'), join(victim, 'link.yaml')])
+      expect((await run(script, '--profile', profile)).out).toBe('other.yaml\nbin/ls\n')
+    expect(readFileSync(join(home, 'own.yaml'), 'utf8')).toBe('sandbox: {}\n')
   })
 })
 
