@@ -83,10 +83,16 @@ export function makeHome(home: string, { uid, project }: Pick<HomeCaller, 'uid' 
   try {
     makeDirectories(dirname(state), 0o700)
     for (const path of [state, homes, holder]) makePrivateDirectory(path)
-    if (projectOf(holder, uid) === undefined) writePrivateFile({ directory: holder, name: PROJECT, uid }, project)
+    // A home whose project is not on record would be refused by every later run.
+    const isNew = isOwnDirectory(holder, uid) && projectOf(holder, uid) === undefined
+    if (isNew && !writePrivateFile({ directory: holder, name: PROJECT, uid }, project))
+      throw Object.assign(new Error(), { code: `${join(holder, PROJECT)} cannot be written` })
     makePrivateDirectory(home)
   } catch (cause) {
-    throw refusal(`home ${shown(home)} cannot be made: ${(cause as NodeJS.ErrnoException).code}`, `ls -ld ${homes}`)
+    throw refusal(
+      `home ${shown(home)} cannot be made: ${(cause as NodeJS.ErrnoException).code}`,
+      `ls -ld ${homes}; df -h ${homes}; df -i ${homes}`,
+    )
   }
   checkHome(home, { uid, project })
   const { dev, ino } = lstatSync(home)

@@ -48,6 +48,12 @@ describe('a home', () => {
     )
   })
 
+  test('is not made where its project cannot be recorded, since no later run would take it', () => {
+    mkdirSync(join(dirname(pathOf()), '.project'), { recursive: true, mode: 0o700 })
+    expect(() => makeHome(pathOf(), { uid, project })).toThrow('.project cannot be written')
+    expect(existsSync(pathOf())).toBe(false)
+  })
+
   test.each<[string, () => void]>([
     ['is open to others above', () => chmodSync(dirname(pathOf()), 0o750)],
     [
