@@ -368,12 +368,12 @@ static int open_map(const struct staging *staging, const struct zone *zone) {
 /*
  * Root only. Each zone becomes an idmapped mount in which the owner of its root directory is the sandbox user. A file
  * system that cannot be idmapped is shown as it is, where everything belongs to others; for a writable zone that is
- * only right when the sandbox runs as the zone's owner, and root's own zones are refused.
+ * only right when the sandbox runs as the zone's owner, and root's own zones are refused. Returns the one that has failed, with errno.
  */
-static int idmap_zones(struct staging *staging, const struct zone **failed) {
+static const struct zone *idmap_zones(struct staging *staging) {
   const struct zone *mapped = NULL; /* most zones have the owner of the one before: a namespace costs more than a mount */
-  int map = -1, done = 0;
-  for (int i = 0; i < staging->zones && done == 0; i++) {
+  int map = -1;
+  for (int i = 0; i < staging->zones; i++) {
     const struct zone *zone = &staging->zone[i];
     if (zone->uid == staging->uid && zone->gid == staging->gid) continue;
     if (!mapped || mapped->uid != zone->uid || mapped->gid != zone->gid) {
@@ -384,10 +384,10 @@ static int idmap_zones(struct staging *staging, const struct zone **failed) {
     int is_tree_mapped = idmap_apply(zone->tree, map) == 0;
     if (is_tree_mapped && (!zone->layered || idmap_apply(zone->upper, map) == 0)) continue;
     if (is_tree_mapped && zone->uid == 0) fail("stage: idmap layer of root", zone->source);
-    *failed = zone;
-    if (zone->writable || zone->layered) done = -1;
+    if (zone->writable || zone->layered) return (void)close_with(map, -1), zone;
   }
-  return close_with(map, done);
+  (void)close_with(map, 0);
+  return NULL;
 }
 
 /* Launch outlives the sandbox, so its pid is not reused meanwhile; ours is free again as soon as the tree stands. */
@@ -397,8 +397,8 @@ static void choose_identity_of_root(struct staging *staging) {
   staging->uid = fresh_id(staging->stage);
   staging->gid = (gid_t)staging->uid;
   open_zones(staging);
-  const struct zone *failed = NULL;
-  if (idmap_zones(staging, &failed) == 0) return;
+  const struct zone *failed = idmap_zones(staging);
+  if (!failed) return;
   if (failed->uid == 0) fail("stage: idmap zone of root", failed->source);
   staging->uid = failed->uid;
   staging->gid = failed->gid;
@@ -408,7 +408,7 @@ static void choose_identity_of_root(struct staging *staging) {
   }
   staging->layers = 0;
   open_zones(staging); /* an idmap cannot be changed once it is set */
-  if (idmap_zones(staging, &failed) < 0) fail("stage: idmap zone", failed->source);
+  if ((failed = idmap_zones(staging))) fail("stage: idmap zone", failed->source);
 }
 
 /* Root without CAP_SYS_ADMIN (a container) cannot idmap: it runs as the owner of its writable zones. */
@@ -713,14 +713,14 @@ static int name_zones(struct staging *staging, const struct places *places) {
 static void give_zones(struct staging *staging) {
   static struct places places;
   static char bytes[PLACES_BYTES_MAX];
-  const struct zone *failed = NULL;
   int trees[MESSAGE_DESCRIPTORS_MAX], count;
   ssize_t got = message_receive(staging->stage->zones, bytes, sizeof bytes, 0, trees, &count);
   if (got <= 0) _exit(125); /* no command will come */
   if (places_read(&places, bytes, (size_t)got) < 0 || name_zones(staging, &places) < 0 || staging->zones > MESSAGE_DESCRIPTORS_MAX)
     fail_with(EINVAL, "stage: directories", "");
   open_zones(staging);
-  if (staging->privileged && idmap_zones(staging, &failed) < 0) fail("stage: idmap zone", failed->source);
+  const struct zone *failed = staging->privileged ? idmap_zones(staging) : NULL;
+  if (failed) fail("stage: idmap zone", failed->source);
   for (int i = 0; i < staging->zones; i++) trees[i] = staging->zone[i].tree;
   engine_give(&staging->engine, trees, staging->zones);
   idmap_reap();

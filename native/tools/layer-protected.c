@@ -18,8 +18,11 @@ static int by_place(const void *a, const void *b) {
 }
 
 int protection_close(struct protection *protection, size_t zone, const char *path) {
-  struct closed_place place = {zone, strdup(path), strlen(path)};
-  return place.path ? append(protection->closed, protection->count, &place) : -1;
+  char *copy = strdup(path);
+  struct closed_place place = {zone, copy, strlen(path)};
+  if (copy && append(protection->closed, protection->count, &place) == 0) return 0;
+  free(copy);
+  return -1;
 }
 
 int protection_end(struct protection *protection) {
