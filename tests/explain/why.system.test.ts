@@ -122,6 +122,15 @@ describeWith(['userns', 'unshare'], 'llm-do why', () => {
     await expect.poll(() => one.kept().length).toBe(16)
   })
 
+  test('names the limit that ended a run, and the flag that raises it', async () => {
+    const one = await caller()
+    await one.exec('--timeout', '1s', '--', ...sh(`: ${one.hidden}; sleep 60`))
+    const { out } = await one.why(await idOf(one, one.hidden))
+    expect(out).toContain('\nstopped after 1s (resources.timeout, --timeout)')
+    expect(out).toContain('\nhint: raise --timeout or resources.timeout, for example --timeout 2s\n')
+    expect(out).not.toContain('no limit ended')
+  })
+
   test('a file that could be changed stays as it is', async () => {
     const one = await caller()
     const file = join(one.hidden, 'file')

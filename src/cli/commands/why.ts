@@ -70,17 +70,21 @@ async function runAgain({ directory, words }: FailedRun, call: Call): Promise<Ag
 
 /** The text for people. */
 function story(run: FailedRun, { result, files }: Again): readonly string[] {
-  const { ok, denials, warnings } = result
+  const { ok, denials, warnings, message, hints } = result
   const ended = ok ? 'it succeeded this time' : `it failed again (${result.exitStatus})`
-  const told = denials.map((denial) => `  ${neutralise(denialText(denial))}`)
-  const nothing = ok ? [] : ['nothing that the sandbox refused was seen; look at what the command says']
+  const told = denials.map((denial) => `  ${denialText(denial)}`)
+  const isTold = (hint: string) => denials.some(({ fix }) => fix !== '' && hint.includes(fix))
+  const untold = ok ? [] : hints.filter((hint) => !isTold(hint)).map((hint) => `hint: ${hint}`)
+  // The end by a limit has a message and a hint, but no entry among the denials.
+  const seen = [...(message === '' ? [] : [message]), ...told, ...untold].map(neutralise)
+  const nothing = ok ? [] : ['the sandbox refused nothing, and no limit ended the command; read its own output']
   return [
     `${lineOf(run)}`,
     `in ${neutralise(run.directory)}: ${ended}, with its changes thrown away; status ${run.exitStatus} before`,
     ...(run.hadInput ? ['what it read from stdin then was not given to it again'] : []),
     ...files.map((file) => `${neutralise(file)} could be changed then, and is read-only now`),
     ...warnings.map((warning) => `warning: ${neutralise(warning)}`),
-    ...(told.length > 0 ? told : nothing),
+    ...(seen.length > 0 ? seen : nothing),
   ]
 }
 
