@@ -356,13 +356,15 @@ function commandWarnings(
 
 /** For commands that use git, as far as that is known: git needs a directory that is not mounted and that no option names. */
 function repositoryWarnings(
-  { policy, request: { command, repository } }: PlanInputs,
+  { policy, request: { command, cwd, repository } }: PlanInputs,
   zones: readonly PlannedZone[],
 ): readonly string[] {
-  const usesGit = policy.gitIdentity || posix.basename(command[0] ?? '') === 'git'
+  const usesGit = policy.gitIdentity || policy.repository || posix.basename(command[0] ?? '') === 'git'
   if (repository === undefined || !usesGit || zones.some(({ source }) => isWithin(repository, source))) return []
-  const root = shellWord(repository)
-  return [`git finds no repository: ${shown(repository)} is not shown; to show it: --rw ${shown(root)} (or --ro)`]
+  const root = shown(shellWord(repository))
+  const isDraft = zones.some(({ mode, source }) => mode === 'cow' && isWithin(cwd, source))
+  const flag = isDraft ? `--cow ${root}` : `--rw ${root} (or --ro)`
+  return [`git finds no repository: ${shown(repository)} is not shown; to show it: ${flag}`]
 }
 
 /** For commands that are given an identity to commit with: the repository of a linked worktree lies elsewhere. */

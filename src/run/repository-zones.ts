@@ -3,11 +3,13 @@
  * less, and an agent is started anywhere in a project. Pure.
  */
 import { posix } from 'node:path'
+import { SandboxError } from '../error.ts'
 import type { LinkedWorktree } from '../host/linked-worktree.ts'
-import { isBelow, withheldWorkspace } from '../plan/well-known-paths.ts'
-import { showsWorkspace } from '../plan/workspace.ts'
+import { isBelow, isWithin, normal, withheldWorkspace } from '../plan/well-known-paths.ts'
+import { showsFiles, showsWorkspace } from '../plan/workspace.ts'
 import type { Policy } from '../policy/policy.ts'
 import type { Zone, ZoneMode } from '../policy/values.ts'
+import { shellWord } from '../report/hints.ts'
 
 export interface RepositoryCaller {
   readonly cwd: string
@@ -17,14 +19,32 @@ export interface RepositoryCaller {
   readonly worktree?: LinkedWorktree
 }
 
+/** A profile serves all directories, so for its key a warning has to do (plan/resolve-plan.ts). */
+function refuseIfAsked({ zones, workspace, origins }: Policy, cwd: string, root: string): void {
+  const holding = (path: string) =>
+    zones.find((zone) => showsFiles(zone) && zone.hostPath !== undefined && isWithin(path, normal(zone.hostPath)))
+  const isAsked = origins['repository']?.at(-1)?.layer === 'flag'
+  if (!isAsked || !isBelow(cwd, root) || holding(root) !== undefined) return
+  const mode = holding(cwd)?.mode ?? (workspace === 'none' ? 'ro' : workspace)
+  throw new SandboxError(
+    'POLICY_INVALID',
+    `--repository: ${root} is not mounted, because another option decides about the current directory.`,
+    { hint: `--${mode} ${shellWord(root)} in the place of both` },
+  )
+}
+
 /** Where a zone shows the caller's directory already, its caller has said how much is shown. */
 export function withRepository(policy: Policy, { cwd, home, project, worktree }: RepositoryCaller): Policy {
   const { workspace } = policy
-  if (!policy.repository || workspace === 'none' || !showsWorkspace(policy, cwd)) return policy
+  const root = worktree?.root ?? project
+  if (!policy.repository) return policy
+  if (workspace === 'none' || !showsWorkspace(policy, cwd)) {
+    refuseIfAsked(policy, cwd, root)
+    return policy
+  }
   const origin = policy.origins['repository']?.at(-1) ?? { layer: 'built-in', source: 'built-in', key: 'repository' }
   const zone = (name: string, mode: ZoneMode, hostPath: string): Zone =>
     ({ name, mode, hostPath, create: false, optional: false, sockets: false, origin }) as const
-  const root = worktree?.root ?? project
   const isShared = worktree !== undefined && withheldWorkspace(posix.dirname(worktree.common), home) === undefined
   const zones = [
     ...(isBelow(cwd, root) && withheldWorkspace(root, home) === undefined ? [zone('repository', workspace, root)] : []),

@@ -142,6 +142,25 @@ describeWith(['userns', 'git'], 'with the repository around the directory', () =
     ])
   })
 
+  test('a flag that asks for both is refused, a profile warns, and the flag that each names shows the repository', async () => {
+    const { base } = await worktree()
+    const cwd = join(base, 'main/deep')
+    mkdirSync(cwd)
+    const look = async (...flags: readonly string[]) => await textHere([...flags, '--', 'ls', '..'], { cwd })
+    const whole = `--cow ${join(base, 'main')}`
+    for (const flag of [['--cow', '.'], ['--no-workspace']]) {
+      const refused = await look('--repository', ...flag)
+      expect(refused).toMatchObject({
+        status: 125,
+        err: expect.stringContaining('error POLICY_INVALID: --repository: '),
+      })
+      expect(refused.err).toContain(`hint: ${flag.length > 1 ? whole : whole.replace('cow', 'ro')} in the place of`)
+    }
+    expect((await look('--profile', profiles(base).profile, '--cow', '.')).err).toContain(`to show it: ${whole}\n`)
+    expect((await look(...whole.split(' '))).out).toContain('poem.txt')
+    expect((await look('--repository', ...whole.split(' '))).out).toContain('poem.txt')
+  })
+
   test('a repository around the home of the caller is not shown', async () => {
     const { base } = await worktree()
     const { profile } = profiles(base)
