@@ -143,8 +143,10 @@ function refusal(
     inputs.policy.backend === 'auto'
       ? 'no backend offers all that the policy needs'
       : `backend ${inputs.policy.backend} does not offer all that the policy needs`
-  const hint =
-    judged.flatMap(({ missing }) => missing.map(({ lack }) => lack.fix)).find((fix) => fix !== '') ?? 'llm-do doctor'
+  // None of them fits, so a hint must not name one.
+  const isUnfit = (fix: string) => judged.some(({ offer }) => fix.startsWith(`--backend ${offer.name}`))
+  const fixes = judged.flatMap(({ missing }) => missing.map(({ lack }) => lack.fix))
+  const hint = fixes.find((fix) => fix !== '' && !isUnfit(fix)) ?? 'llm-do doctor'
   return new SandboxError('NO_BACKEND', `${reason}: ${words.join('; ')}`, { hint, problems })
 }
 

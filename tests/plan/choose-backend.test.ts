@@ -159,6 +159,12 @@ describe('A run is refused', () => {
     expect([error.hint, ...error.problems].join('\n')).toContain(hint)
   })
 
+  test('without the advice to name a backend that cannot be used', () => {
+    const { hint, problems } = refusal({ policy: { image: 'node:20' } })
+    expect(problems.join()).toContain('fix: --backend docker')
+    expect(hint).toContain('install Docker')
+  })
+
   test('with what is missing of every backend, and a fix for each', () => {
     expect(refusal({ machine: BROKEN }).problems).toEqual([
       expect.stringMatching(/^namespace: .*; fix: /),
