@@ -208,8 +208,9 @@ interface ForeignLine extends Around {
 function foreignProblem(line: ForeignLine): SandboxError {
   const { foreign, own, isShell, isSeparated, command } = line
   const background = foreign.flatMap(({ meaning }) => ('background' in meaning ? [meaning.background] : []))
-  // Under `docker run` a command that is waited for has a terminal or is forgotten.
-  const isWaitedFor = foreign.some(({ name }) => /^(?:-[it]+|--rm|--interactive)$/.test(name))
+  // Under `docker run` a command that is waited for has a terminal or is forgotten; `--` before it is our own way of writing.
+  const isForgotten = !isSeparated && foreign.some(({ name }) => name === '--rm')
+  const isWaitedFor = isForgotten || foreign.some(({ name }) => /^(?:-[it]+|--interactive)$/.test(name))
   const isBackground = background.length > 0 || (line.before !== undefined && !isWaitedFor)
   const [image = '', ...rest] = command
   const isInside = isWaitedFor && !isSeparated && line.isNamed?.(image) === true

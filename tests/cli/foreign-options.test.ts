@@ -183,6 +183,7 @@ describe('a command line of another program', () => {
     ['exec', '-i web', 'llm-do exec --in web -- sh'],
     ['exec', '-it -- web x', 'llm-do exec --tty -- web x'],
     ['exec', '--memory-swap 1g web x', 'llm-do exec --help'],
+    ['run', '--rm -- ./serve', 'llm-do run -- ./serve'],
     ['exec', '--rm -- node:20 x', 'llm-do exec -- node:20 x'],
     ['exec', '--rm ./a:b x', 'llm-do exec -- ./a:b x'],
     ['exec', '--verbose node:20 x', 'llm-do exec --log -- node:20 x'],
