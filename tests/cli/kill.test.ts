@@ -36,6 +36,12 @@ test.each([
   expect(writeStderr).toHaveBeenCalledWith(ended.map((id) => `llm-do: run ${id} was ended`))
 })
 
+test('a signal is refused before anything is ended', async () => {
+  const refused = kill({ text: ['-9', 'abc1'], env: {}, parent: 0 })
+  await expect(refused).rejects.toMatchObject({ code: 'USAGE', hint: 'llm-do kill abc1' })
+  expect(killed()).toEqual([])
+})
+
 test.each([
   ['the beginning of two IDs', 'ab', 'ab begins several runs: abc1, abd2.'],
   ['nothing', '', 'no run  is alive.'],

@@ -4,6 +4,7 @@ import { currentDirectory } from '../current-directory.ts'
 import { eachWord } from '../each-word.ts'
 import { isOwn, listRuns, notAlive, ownRun, type RunLine, runRunsProgram } from '../run-records.ts'
 import { subcommand } from '../subcommand.ts'
+import { usageError } from '../usage-error.ts'
 
 function lastHere(runs: readonly RunLine[], directory: string): string {
   const here = runs.filter((run) => isOwn(run) && run.directory === directory)
@@ -14,6 +15,12 @@ function lastHere(runs: readonly RunLine[], directory: string): string {
 
 export const kill = subcommand('kill', async ({ operands }, call) => {
   const { env } = call
+  const signal = operands.find((word) => /^-\d+$/.test(word)) // commander takes it for a number, not for an option
+  if (signal !== undefined)
+    throw usageError(
+      `${signal}: kill ends a run with all its processes and takes no signal.`,
+      ['llm-do kill', ...operands.filter((word) => word !== signal)].join(' '),
+    )
   const runs = listRuns(env)
   const words = operands.length === 0 ? [lastHere(runs, currentDirectory(call))] : operands
   return await eachWord(words, async (word) => {
