@@ -37,6 +37,8 @@ import { usageError } from '../usage-error.ts'
 /** A parsed command line: flags, and below them the variables of the environment that mean the same. */
 export interface ExecRequest {
   readonly given: GivenOptions
+  /** The options of the command line alone. */
+  readonly flags: GivenOptions
   readonly options: ExecOptions
   readonly json: JsonForm | undefined
   /** The text of `-c`. */
@@ -114,7 +116,16 @@ export async function readRequest(call: Call, line: CommandLine): Promise<ExecRe
     isAtTerminal: isatty(0) && isatty(2),
     hasTerminal: isatty(0) && isatty(1) && isatty(2),
   }
-  return { given, options, json, script: line.script, variables: listOf(line.given['env']) }
+  return { given, flags: line.given, options, json, script: line.script, variables: listOf(line.given['env']) }
+}
+
+/** A variable or a profile serves all runs, also those that have no use for it; a flag is about this run. */
+async function refuseUseless({ flags }: ExecRequest, { backend, zones }: Plan): Promise<void> {
+  const isKept = flags['docker-reuse'] === 'session'
+  if (isKept && (await import('../../backends/index.ts')).backendNamed(backend).traits.root !== 'image')
+    throw usageError(`--docker-reuse: the backend is ${backend}, which has no container.`, '--backend docker')
+  if (['on-success', 'ask'].includes(word(flags, 'apply') ?? '') && !zones.some(({ mode }) => mode === 'cow'))
+    throw usageError('--apply: no directory is copy-on-write, so no change waits.', 'add --cow DIRECTORY')
 }
 
 /** The worker's room is loaded for those who name a worker, or a workshop. */
@@ -155,6 +166,7 @@ async function showPlan(request: ExecRequest, words: Words): Promise<number> {
     import('../../run/start.ts'),
   ])
   const prepared = await prepare((await planned(request)).options)
+  await refuseUseless(request, prepared.plan)
   const why = word(given, 'why')
   if (why !== undefined) {
     const { whyText } = await import('../policy-origins.ts')
@@ -410,7 +422,10 @@ export async function runRecorded({
       narrowedFrom: () => NOT_NARROWED,
       ...under?.options,
       ...keepingLog(request, under?.options.narrow),
-      onPlanned: ({ warnings }: Plan) => warn(request, [...(under?.decided()?.warnings ?? []), ...warnings], told),
+      onPlanned: async (plan: Plan) => {
+        await refuseUseless(request, plan)
+        await warn(request, [...(under?.decided()?.warnings ?? []), ...plan.warnings], told)
+      },
     }
     const ran = await runUntilSignal(changed(options)).catch(async (error: unknown) => {
       await recordRefusal({ request, error, decided: under?.decided(), log })

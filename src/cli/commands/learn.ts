@@ -15,7 +15,9 @@ import { usageError } from '../usage-error.ts'
 import { readRequest, untilSignal } from './exec.ts'
 
 /** They would narrow the run, record it or show something else: leaving one out in silence would be another run than was asked for. */
-const NOT_LEARNED_WITH = ['worker', 'workshop', 'audit', 'cow-continue', 'plan', 'argv', 'why']
+const NOT_LEARNED_WITH = ['worker', 'workshop', 'audit', 'cow-continue', 'plan', 'argv', 'why', 'in']
+/** As flags: a variable may ask it of all runs. */
+const NO_FLAGS = ['json', 'apply']
 
 const LEARN = verbNamed('learn')
 
@@ -45,8 +47,9 @@ export async function learn(call: Call): Promise<number> {
   }
   commandOf(line, LEARN)
   const request = await readRequest(call, line)
-  const { options, given } = request
-  const refused = NOT_LEARNED_WITH.find((name) => given[name] !== undefined)
+  const { options, given, flags } = request
+  const refused =
+    NOT_LEARNED_WITH.find((name) => given[name] !== undefined) ?? NO_FLAGS.find((name) => flags[name] !== undefined)
   if (refused !== undefined)
     throw usageError(
       `--${refused}: what is learned runs again and again, without a trace.`,

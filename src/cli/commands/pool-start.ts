@@ -62,6 +62,9 @@ function execOptions(call: Call, rest: readonly string[]): ExecOptions {
   const refused = ['worker', 'workshop', 'json', 'plan', 'audit'].find((name) => given[name] !== undefined)
   if (refused !== undefined)
     throw usageError(`--${refused}: a pool serves plain runs only.`, 'put what it grants into a profile')
+  const [first = ''] = line.command
+  if (line.command.length === 1 && /^\d+$/.test(first) && rest[line.optionsEnd] === first)
+    throw usageError(`${first} would be the command.`, `llm-do pool start --size ${first}`)
   const command = line.command.length === 0 ? ANY_COMMAND : line.command
   const { profile } = given
   const invocation = { ...withoutValues(rest.slice(0, line.optionsEnd)), program: command[0] ?? '' }
