@@ -58,12 +58,19 @@ int exec_in_capture(const struct exec_in_words *words, struct capture *capture) 
 
 /* ---- its end ---- */
 
+/* A quote in the path would end its word. */
+static const char *path_hint(const char *name, const char *path) {
+  static char hint[320];
+  int length = snprintf(hint, sizeof hint, "llm-do exec --in %s --workdir / -- ls -ld '%s'", name, path);
+  return length < (int)sizeof hint && !strchr(path, '\'') ? hint : "leave out --workdir";
+}
+
 /* Node has no part in it, so what could not be set up is said in the system's words. */
 static void explain(const struct exec_in_words *words, const struct outcome *outcome, struct result *result) {
   static char what[320];
   static struct exec_failure failure = {.what = what};
   int is_kept = words->state == EXEC_IN_KEEPS && !words->directory;
-  failure.hint = is_kept ? "--workdir DIR, or --keep-state=reset" : "llm-do exec --in NAME -- ls -ld DIR";
+  failure.hint = is_kept ? "--workdir /, or --keep-state=reset" : path_hint(words->name, outcome->path[0] ? outcome->path : "/");
   if (result->ending.reason != REASON_SETUP || result->failure) return;
   snprintf(what, sizeof what, "%s: %s", outcome->path[0] ? outcome->path : outcome->step, strerror(outcome->error));
   failure.code = ending_of(outcome).code;

@@ -130,7 +130,7 @@ describeWith(['userns', 'one-user'], 'a command in a sandbox of the background',
     expect((await inside(name, 'cat /proc/[0-9]*/comm')).out).not.toMatch(/sleep[\s\S]*sleep/)
     expect(await enter(name, ['--workdir', '/none', '--', 'true'])).toMatchObject({
       status: 125,
-      err: expect.stringContaining('error SETUP_FAILED: true: /none: No such file or directory'),
+      err: `llm-do: error SETUP_FAILED: true: /none: No such file or directory\nllm-do: hint: llm-do exec --in ${name} --workdir / -- ls -ld '/none'\n`,
     })
     expect((await enter(name, ['--workdir', 'none', '--', 'true'])).err).toContain('--workdir: expected an absolute')
   })
