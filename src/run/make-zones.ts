@@ -92,7 +92,9 @@ function makeByPath(source: string): string {
 
 function notMade(source: string, why: string, cause?: unknown): SandboxError {
   return new SandboxError('ZONE_INVALID', `zone source ${source} cannot be made: ${why}`, {
-    hint: `mkdir -p ${source}`,
+    hint: /read-only file system|EROFS/i.test(why)
+      ? 'HOME=DIRECTORY (writable) for what lies below the home; else a source on a writable file system'
+      : `mkdir -p ${source}`,
     cause,
   })
 }

@@ -101,6 +101,14 @@ const NOT_RUN: Rows = {
     follow: (script, hint) => script.replace(' -c ', ` ${hint} `),
     shows: /^seen$/m,
   },
+  'a cache below a home that is read-only': {
+    code: 'ZONE_INVALID',
+    as: ROOT,
+    mounts: 'mkdir ../fixed; mount -t tmpfs -o ro none ../fixed',
+    provoke: 'HOME=$(dirname "$PWD")/fixed llm-do exec --cache npm -- true',
+    said: /cannot be made: .*\n.*hint: (HOME)=DIRECTORY \(writable\)/,
+    follow: (script) => script.replace('/fixed', '/home'),
+  },
   'a file without the execute bit': {
     code: 'COMMAND_NOT_EXECUTABLE',
     make: 'printf "#!/bin/sh\\necho ran\\n" > script',
