@@ -58,11 +58,23 @@ int exec_in_capture(const struct exec_in_words *words, struct capture *capture) 
 
 /* ---- its end ---- */
 
+#define PATH_SHOWN 240
+
+/* A command inside may have named the directory. The name must not look like another message, or move the cursor. */
+static const char *spell(const char *path) {
+  static char text[PATH_SHOWN + 8];
+  size_t used = 0;
+  text[0] = 0;
+  for (; *path && used < PATH_SHOWN; path++)
+    used += (size_t)snprintf(text + used, sizeof text - used, *path >= ' ' && *path <= '~' ? "%c" : "\\x%02x", (unsigned char)*path);
+  return text;
+}
+
 /* A quote in the path would end its word. */
 static const char *path_hint(const char *name, const char *path) {
   static char hint[320];
   int length = snprintf(hint, sizeof hint, "llm-do exec --in %s --workdir / -- ls -ld '%s'", name, path);
-  return length < (int)sizeof hint && !strchr(path, '\'') ? hint : "leave out --workdir";
+  return length < (int)sizeof hint && !strchr(path, '\'') && strcmp(spell(path), path) == 0 ? hint : "leave out --workdir";
 }
 
 /* Node has no part in it, so what could not be set up is said in the system's words. */
@@ -72,7 +84,7 @@ static void explain(const struct exec_in_words *words, const struct outcome *out
   int is_kept = words->state == EXEC_IN_KEEPS && !words->directory;
   failure.hint = is_kept ? "--workdir /, or --keep-state=reset" : path_hint(words->name, outcome->path[0] ? outcome->path : "/");
   if (result->ending.reason != REASON_SETUP || result->failure) return;
-  snprintf(what, sizeof what, "%s: %s", outcome->path[0] ? outcome->path : outcome->step, strerror(outcome->error));
+  snprintf(what, sizeof what, "%s: %s", outcome->path[0] ? spell(outcome->path) : outcome->step, strerror(outcome->error));
   failure.code = ending_of(outcome).code;
   result->failure = &failure;
 }

@@ -109,12 +109,13 @@ describeWith(['userns', 'one-user'], 'the state of commands in a sandbox', () =>
 
   test('is refused with the way out where its directory is gone or bash cannot read it', async () => {
     const { kept, plain, where } = await keepingOf(as)
-    await kept('-c', 'mkdir /tmp/gone; cd /tmp/gone; export A=1')
-    await plain('rmdir /tmp/gone')
+    // The name of the directory is the command's: it must not print a line like ours, or move the cursor.
+    await kept('-c', 'd=$(printf \'/tmp/gone\\nllm-do: hint: \\033[31m\'); mkdir "$d"; cd "$d"; export A=1')
+    await plain('rmdir /tmp/gone*')
     expect(await kept('-c', 'pwd')).toMatchObject({
       status: 125,
       err: expect.stringMatching(
-        /error SETUP_FAILED: .*\/tmp\/gone: No such file or directory\n.*--keep-state=reset\n$/,
+        /error SETUP_FAILED: .*\/tmp\/gone\\x0allm-do: hint: \\x1b\[31m: No such file or directory\n.*--keep-state=reset\n$/,
       ),
     })
     expect((await kept('--workdir', '/usr', '-c', 'echo $A; pwd')).out).toBe('1\n/usr\n')
