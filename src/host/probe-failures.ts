@@ -88,13 +88,13 @@ const EXPLANATIONS: readonly Row[] = [
   {
     name: 'no-staging',
     matches: /\bstage: mount root:.*ENOENT/,
-    why: 'there is no directory /sys, over which the root of a sandbox is assembled',
+    why: 'the directory /sys is missing; the root of a sandbox is assembled there',
     fix: () => 'sudo mkdir /sys',
   },
   {
     name: 'chroot-mounts',
     matches: /\bstage: make mounts private:.*EINVAL/,
-    why: 'this is a chroot: / is no mount point, so its mounts cannot be made private',
+    why: 'this is a chroot: / is not a mount point, so mounts in it cannot be made private',
     fix: () => NO_CHROOT,
   },
   {

@@ -86,6 +86,8 @@ export class Callers {
     try {
       const { known } = this
       const caller = { env: copyOf(env), process: observeProcess() }
+      const { userNamespace, mountNamespace } = caller.process
+      if (userNamespace === '' || mountNamespace === '') return undefined // Hidden, so it may be another one by now.
       if (known && isSame(known.env, caller.env) && isSame(known.process, caller.process)) return known.commandEnv
       const commandEnv = this.environmentOf(caller)
       this.known = commandEnv && { ...caller, commandEnv }

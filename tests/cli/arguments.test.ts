@@ -47,7 +47,7 @@ test.each([
   ['run make --name=b --help', {}, 'make --name=b --help'],
   ['run -c echo --name a x --name b', { name: 'a' }, '-c echo x --name b'],
   ['run --rw . --nam', {}, '--rw . --nam'],
-])('%s: words of the command are no flags of ours', (line, flags, operands) => {
+])('%s: flags behind the command stay with the command', (line, flags, operands) => {
   expect(parse(line)).toEqual({ operands: operands.split(' '), flags })
 })
 

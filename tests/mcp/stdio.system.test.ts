@@ -68,7 +68,7 @@ describeWith(['bwrap', 'userns'], 'llm-do mcp', () => {
       await expect(client.callTool({ name, arguments: wish })).rejects.toMatchObject({ code: -32602 })
   })
 
-  test('answers a line that is no message with an error, and goes on', async () => {
+  test('answers an invalid line with an error, and continues', async () => {
     const { project, env } = await makePlace(user)
     const stdin = 'junk\n[]\n{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
     const { stdout } = await runCli(['mcp'], { program: 'llm-do', as: user, cwd: project, env, stdin })

@@ -124,7 +124,7 @@ describe('Two zones', () => {
   })
 })
 
-test('a missing source with a colon is told what could stand behind it', () => {
+test('the message about a missing source with a colon says what may follow the colon', () => {
   expect(refusal(inTree({}, ro('/srv/a:craete'))).problems).toEqual([
     expect.stringMatching(/it does not exist, and "craete" is neither an absolute target nor ro, .*create.*; make it/),
   ])

@@ -39,7 +39,7 @@ describeWith('userns', 'a sandbox in the background', () => {
       await expectNothingLeft({ before, mark: name })
     })
 
-    test('that ends by itself keeps its result and its log, and has no default timeout', async () => {
+    test('that has ended keeps its result and its log, and has no default timeout', async () => {
       const { llmDo, start, ended } = await backgroundOf(as)
       const name = await start('--', 'sh', '-c', 'echo done; exit 3')
       expect((await llmDo(['logs', '-f', name])).out).toBe('done\n')

@@ -146,7 +146,7 @@ static void make_link(const char *target, const char *name) {
   EXPECT(symlink(target, at) == 0);
 }
 
-UNIT("a link in the place of a watched directory is no attempt, a link in that of a repository is one") {
+UNIT("a link that replaces a watched directory is allowed, and one that is called .git is an attempt") {
   path = unit_directory();
   struct guard guard = watch_large_zone();
   make("a");
